@@ -299,7 +299,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         asleep_energy: core.nodes().iter().map(|node| node.slept(now).asleep).sum(),
         switching_energy: core.nodes().iter().map(|node| node.slept(now).switching).sum(),
         held: core.nodes().iter().map(Node::held_draw).sum(),
-        parts: settings.parts(),
+        parts: settings.chosen_parts(),
         explore: settings.explore,
         own_band: own_band.filter(|own| *own != band),
         grid: grid.iter().map(source).collect(),

@@ -187,6 +187,7 @@ impl NamedPart for OrderRule {
         (Self::Conservative, "conservative"),
         (Self::Rule, "rule"),
         (Self::Program, "program"),
+        (Self::ByArrivals, "by-arrivals"),
     ];
 }
 
@@ -284,6 +285,11 @@ impl Parts {
     pub fn senseless(self) -> Option<String> {
         use AdmissionRule::{Band, Equations, Ledger, LedgerReduced, Rate, Relaxed, Resources};
         let Self { order, admission, placement, caps, idle: _ } = self;
+        if order == OrderRule::ByArrivals {
+            let both = [self.at_arrivals(false), self.at_arrivals(true)];
+            let why = both.into_iter().find_map(Self::senseless)?;
+            return Some(format!("the order `by-arrivals` is sometimes `program` and sometimes `easy`: {why}"));
+        }
         let (ordered, placed, admitted) = (order.name(), placement.name(), admission.name());
         let clash = |why: &str| Some(why.to_owned());
         match (order, placement) {

@@ -33,6 +33,8 @@ pub enum OrderRule {
     Rule,
     /// Jobs start as in the best schedule that a search has found (power-capping-2018, section 4.3).
     Program,
+    /// `program` while jobs arrive often, else `easy` (power-capping-2018, section 5.2.3).
+    ByArrivals,
 }
 
 /// The limits that a start must keep, besides free nodes.
@@ -287,6 +289,16 @@ impl Parts {
         matches!(self.caps, CapRule::AtStart | CapRule::FixedShare)
     }
 
+    /// Returns the parts in force while jobs arrive rarely, or often.
+    pub fn at_arrivals(self, are_rare: bool) -> Self {
+        let order = match self.order {
+            OrderRule::ByArrivals if are_rare => OrderRule::Easy,
+            OrderRule::ByArrivals => OrderRule::Program,
+            order => order,
+        };
+        Self { order, ..self }
+    }
+
     /// Returns true if the policy puts idle nodes to sleep.
     pub fn powers_off(self) -> bool {
         self.idle == IdleRule::PowerOff
@@ -299,14 +311,13 @@ impl Parts {
 
     /// Returns true if estimates count the differences of equal units.
     pub fn knows_variation(self) -> bool {
-        matches!(self.order, OrderRule::Easy | OrderRule::Rule | OrderRule::Program)
+        !matches!(self.order, OrderRule::Strict | OrderRule::Conservative)
             || matches!(self.placement, PlacementRule::Ranked | PlacementRule::Window | PlacementRule::Assignment)
     }
 
     /// Returns true if one plan starts at most one job. The core then asks again until no more jobs start.
     pub fn starts_one_by_one(self) -> bool {
-        matches!(self.order, OrderRule::Easy | OrderRule::Rule | OrderRule::Program)
-            || self.placement == PlacementRule::LeastRoom
+        !matches!(self.order, OrderRule::Strict | OrderRule::Conservative) || self.placement == PlacementRule::LeastRoom
     }
 
     /// Returns the promises of these parts, in words. The plan checker or the order keeps them.

@@ -182,6 +182,8 @@ pub struct ListOptions {
     pub plan_steps: u32,
     /// Time between two rounds of a search; zero: it goes on only in rounds for other reasons.
     pub think_every: Span,
+    /// Mean time between arrivals above which the order `by-arrivals` is `easy` (power-capping-2018, section 5.2.3).
+    pub rare_gap: Span,
 }
 
 impl ListOptions {
@@ -192,7 +194,7 @@ impl ListOptions {
 
 impl Default for ListOptions {
     fn default() -> Self {
-        Self { by: ListBy::Work, plan_steps: 4_000, think_every: Span::from_secs(1) }
+        Self { by: ListBy::Work, plan_steps: 4_000, think_every: Span::from_secs(1), rare_gap: Span::from_secs(120) }
     }
 }
 

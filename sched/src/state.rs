@@ -1,6 +1,7 @@
 //! The recorded state: settings, nodes, jobs, sums. Only events and executed plans change it.
 
 mod array;
+mod arrivals;
 mod clock;
 mod job;
 mod node;
@@ -14,9 +15,9 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    AdmissionRule, Band, Budgets, Curve, Fairshare, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId, Parts,
-    Power, Preset, Price, Profile, ProfileKey, Queues, Quotas, Reservation, Slowdown, SlowdownKey, Span, Time, UnitId,
-    UnitSpec, Variation, nodes,
+    AdmissionRule, Band, Budgets, Curve, Fairshare, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId,
+    OrderRule, Parts, Power, Preset, Price, Profile, ProfileKey, Queues, Quotas, Reservation, Slowdown, SlowdownKey,
+    Span, Time, UnitId, UnitSpec, Variation, nodes,
 };
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,7 @@ use crate::structure::{JobMap, JobSet, Queue};
 
 pub(crate) use array::array_of;
 pub use array::{Array, Ended};
+pub use arrivals::Arrivals;
 pub use clock::Clock;
 pub use job::{Assignment, Job, Phase, Running};
 pub(crate) use node::Change;
@@ -143,18 +145,32 @@ pub struct Settings {
     /// Share of the jobs that allow it that explore caps.
     #[serde(default, skip_serializing_if = "JobShare::is_none")]
     pub explore: JobShare,
+    /// Arrivals under the order `by-arrivals`; empty under others.
+    #[serde(default, skip_serializing_if = "Arrivals::is_empty")]
+    pub arrivals: Arrivals,
 }
 
 impl Settings {
-    /// Returns the parts of the policy in force.
-    pub fn parts(&self) -> Parts {
+    /// Returns the parts of the policy as they were chosen.
+    pub fn chosen_parts(&self) -> Parts {
         self.options.parts_of(self.preset)
+    }
+
+    pub(crate) fn is_by_arrivals(&self) -> bool {
+        self.chosen_parts().order == OrderRule::ByArrivals
+    }
+
+    /// Returns the parts in force now.
+    pub fn parts(&self) -> Parts {
+        self.chosen_parts().at_arrivals(self.arrivals.are_rare())
     }
 
     /// Returns the highest estimated draw that the admission allows under a band: the upper limit, or its multiple.
     pub(crate) fn ceiling(&self, band: Band) -> Power {
         let high = band.high();
         match self.parts().admission {
+            // DEC starts nothing above the limit.
+            AdmissionRule::Relaxed if self.is_by_arrivals() && !self.arrivals.are_rare() => high,
             AdmissionRule::Relaxed => high.scaled(self.options.relaxed_factor.into(), 1),
             _ => high,
         }
@@ -180,6 +196,7 @@ impl Default for Settings {
             fairshare: Fairshare::default(),
             lease: None,
             explore: JobShare::NONE,
+            arrivals: Arrivals::default(),
         }
     }
 }

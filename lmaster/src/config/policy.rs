@@ -152,6 +152,10 @@ pub(super) struct PolicyLayer {
     /// Multiple of the upper limit below which the estimated draw stays under the admission relaxed [default: 3]
     #[arg(long, value_name = "FACTOR", env = "LIMO_RELAXED_FACTOR")]
     relaxed_factor: Option<u32>,
+    /// Mean time between arrivals above which the order by-arrivals is easy [default: 2min]
+    #[arg(long, value_name = "SPAN", env = "LIMO_RARE_GAP")]
+    #[serde(with = "as_text::option")]
+    rare_gap: Option<Span>,
 }
 
 impl PolicyLayer {
@@ -198,6 +202,7 @@ impl PolicyLayer {
             plan_steps: self.plan_steps.or(under.plan_steps),
             think_every: self.think_every.or(under.think_every),
             relaxed_factor: self.relaxed_factor.or(under.relaxed_factor),
+            rare_gap: self.rare_gap.or(under.rare_gap),
         }
     }
 
@@ -265,6 +270,7 @@ impl PolicyLayer {
                 by: self.list_by.unwrap_or(default.lists.by),
                 plan_steps,
                 think_every: not_negative("think_every", self.think_every, default.lists.think_every)?,
+                rare_gap: not_negative("rare_gap", self.rare_gap, default.lists.rare_gap)?,
             },
             relaxed_factor,
             ..default

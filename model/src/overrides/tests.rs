@@ -11,8 +11,8 @@ fn each_preset_makes_sense() {
 }
 
 #[test]
-fn two_hundred_and_two_combinations_make_sense_with_each_idle_rule() {
-    assert_eq!(Parts::all().count(), 5 * 7 * 7 * 8 * 2);
+fn two_hundred_and_forty_six_combinations_make_sense_with_each_idle_rule() {
+    assert_eq!(Parts::all().count(), 6 * 7 * 7 * 8 * 2);
     // Strict: resources, equations, band by first-fit, resources and band by least energy, the band also with
     // caps: 4 + 3. Easy: its four admissions, three of them also with caps from profiles, each by least room and
     // by least energy: 7 + 7. Conservative: resources by least room and first-fit, band by first-fit and price,
@@ -21,9 +21,11 @@ fn two_hundred_and_two_combinations_make_sense_with_each_idle_rule() {
     // 6 + 14. By rule and by program: resources, the rate also with caps from profiles, and the band, each by least room
     // and energy, by rank and window: 2 * 4 * 4. A divided limit by three rules: with resources, which go with 5, 4, 3,
     // 4 and 4 placements, and with a multiple of the limit, by easy, rule and program with 4 each. What is left of the
-    // limit by two rules: with the rate, by the same orders and placements.
+    // limit by two rules: with the rate, by the same orders and placements. By arrivals: what makes sense as `easy` and as
+    // `program`.
     let without = 7 + 14 + 9 + 20 + 32;
-    let expected = 2 * (without + 3 * (20 + 12) + 2 * 12);
+    let by_arrivals = 4 * (1 + 2 + 3 * 2 + 2);
+    let expected = 2 * (without + 3 * (20 + 12) + 2 * 12 + by_arrivals);
     assert_eq!(Parts::all().filter(|parts| parts.senseless().is_none()).count(), expected);
 }
 

@@ -56,6 +56,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
             predicted::check(&request.predicted)?;
             let request = cluster.requests.share(request);
             arrays::submitted(cluster, now, *job, (tasks.clone(), request))?;
+            settings::arrived(cluster, now);
             cluster.state.dirty = true;
             return Ok(());
         }
@@ -137,6 +138,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
 pub(crate) fn submit(cluster: &mut Cluster, now: Time, job: JobId, request: Arc<Request>) -> Result<(), Refused> {
     predicted::check(&request.predicted)?;
     jobs::submitted(cluster, now, job, request)?;
+    settings::arrived(cluster, now);
     cluster.state.dirty |= jobs::matters(cluster, job);
     Ok(())
 }

@@ -12,7 +12,7 @@ use crate::cluster::Cluster;
 use crate::mode::follow_setting;
 use crate::options::Options;
 use crate::refused::Refused;
-use crate::state::{Job, Phase, State};
+use crate::state::{Arrivals, Job, Phase, State};
 
 /// Most laws of slowdown that operators can set.
 const SLOWDOWNS_LIMIT: usize = 10_000;
@@ -55,18 +55,37 @@ pub(super) fn policy(cluster: &mut Cluster, preset: Preset, options: Options) ->
     if let Some(why) = parts.senseless() {
         return Err(Refused::Senseless { why });
     }
-    let before = cluster.parts;
-    // No reason depends on the rule for idle nodes.
-    if preset != cluster.state.settings.preset || (Parts { idle: before.idle, ..parts }) != before {
+    if preset != cluster.state.settings.preset {
         forget_reasons(cluster);
     }
-    cluster.state.settings.preset = preset;
-    cluster.state.settings.options = options;
+    let settings = &mut cluster.state.settings;
+    (settings.preset, settings.options) = (preset, options);
+    if !settings.is_by_arrivals() {
+        settings.arrivals = Arrivals::default();
+    }
+    take_parts(cluster);
+    Ok(())
+}
+
+/// Counts the arrival of a job, which may change the order `by-arrivals`.
+pub(super) fn arrived(cluster: &mut Cluster, now: Time) {
+    let settings = &mut cluster.state.settings;
+    if settings.is_by_arrivals() && settings.arrivals.count(now, settings.options.lists.rare_gap) {
+        take_parts(cluster);
+    }
+}
+
+/// Goes on with the parts that the settings give.
+fn take_parts(cluster: &mut Cluster) {
+    let (before, parts) = (cluster.parts, cluster.state.settings.parts());
+    // No reason depends on the rule for idle nodes.
+    if (Parts { idle: before.idle, ..parts }) != before {
+        forget_reasons(cluster);
+    }
     cluster.parts = parts;
     cluster.books.count_ends(&cluster.state);
     cluster.index.mode_until = None;
     cluster.index.queue_again(&cluster.state);
-    Ok(())
 }
 
 /// Forgets the reasons that the previous policy gave for the jobs in the queue.

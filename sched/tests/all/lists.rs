@@ -1,7 +1,8 @@
 //! The search of the order `program` across rounds and snapshots.
 
 use limo_model::{
-    Memory, Meter, NodeSpec, OrderRule, Overrides, Power, Preset, Request, Span, Time, UnitKind, UnitSpec,
+    AdmissionRule, Band, CapRule, Curve, Memory, Meter, NodeSpec, OrderRule, Overrides, Power, Preset, Request, Span,
+    Time, UnitKind, UnitSpec,
 };
 use limo_sched::{Core, Event, Options, State};
 
@@ -90,4 +91,49 @@ fn a_search_is_never_behind_the_list_of_the_paper() {
     }
     let found = core.state().search().expect("jobs to put in order");
     assert!(found.cost < found.of_rule, "{found:?}");
+}
+
+/// DEC+RAPL: nodes of 10 W at rest have jobs of 40 W under 75 W. DEC keeps the limit for each start; while jobs arrive
+/// rarely, three times the limit are enough for all nodes, and caps keep it.
+#[test]
+fn the_order_follows_the_arrivals() {
+    let chosen = Overrides {
+        order: Some(OrderRule::ByArrivals),
+        admission: Some(AdmissionRule::Relaxed),
+        caps: Some(CapRule::Ellsworth),
+        ..Overrides::default()
+    };
+    let mut core = Core::new(NOW, Preset::Easy, Options { chosen, reserve_permille: 0, ..Options::default() });
+    for node in 0..3 {
+        let unit = UnitSpec {
+            name: "cpu".into(),
+            hardware: "cpu".into(),
+            kind: UnitKind::Cpu,
+            cores: 1,
+            nameplate: Power::from_watts(40),
+            caps: Some((Power::from_watts(5), Power::from_watts(60))),
+        };
+        let idle = Power::from_watts(10);
+        let name = format!("n{node}");
+        let spec = NodeSpec { name, units: vec![unit], memory: Memory::ZERO, idle, meter: Meter::None, rest: None };
+        core.apply(NOW, &Event::NodeUp { spec }).expect("a node");
+    }
+    let limits = Curve::constant(Band::new(Power::ZERO, Power::from_watts(75)).expect("a band"));
+    core.apply(NOW, &Event::LimitsSet { limits, by: "test".to_owned() }).expect("limits");
+    let mut now = NOW;
+    let mut arrive = |core: &mut Core, gap_s: i64| {
+        now = now + Span::from_secs(gap_s);
+        let request = Request { time_limit: Some(Span::from_secs(360_000)), ..Request::one_core("a") };
+        core.submit(now, core.next_job(), request).expect("possible");
+        core.round(now);
+        (core.settings().parts().order, core.active())
+    };
+    for _ in 0..21 {
+        assert_eq!(arrive(&mut core, 120), (OrderRule::Program, 1), "a mean of 2 min is not above 2 min");
+    }
+    assert_eq!(arrive(&mut core, 121), (OrderRule::Easy, 3));
+    let restored = Core::from_state(serde_json::from_str(&stored(&core)).expect("the snapshot"));
+    assert_eq!(restored.settings().parts().order, OrderRule::Easy);
+    assert_eq!(arrive(&mut core, 118).0, OrderRule::Program);
+    assert_eq!(core.settings().chosen_parts().order, OrderRule::ByArrivals);
 }

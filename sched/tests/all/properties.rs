@@ -128,7 +128,8 @@ fn check_parts(order: OrderRule, placement: PlacementRule) {
                 let options = backfill::options().prop_map(with);
                 keeps_in(cases(500), (preset, options), with_cores(wide_step()), backfill::capped_cluster);
             }
-            (OrderRule::Easy | OrderRule::Rule | OrderRule::Program, ..) | (.., IdleRule::PowerOff) => {
+            (OrderRule::Easy | OrderRule::Rule | OrderRule::Program | OrderRule::ByArrivals, ..)
+            | (.., IdleRule::PowerOff) => {
                 let options = backfill::options().prop_map(with);
                 keeps_in(cases(500), (preset, options), wide_step(), backfill::cluster);
             }
@@ -242,6 +243,7 @@ fn conservative_by_least_energy_keeps_the_rules() {
 fn lists_by_least_room_keep_the_rules() {
     check_parts(OrderRule::Rule, PlacementRule::LeastRoom);
     check_parts(OrderRule::Program, PlacementRule::LeastRoom);
+    check_parts(OrderRule::ByArrivals, PlacementRule::LeastRoom);
 }
 
 #[test]

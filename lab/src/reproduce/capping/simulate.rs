@@ -15,10 +15,6 @@ use lsim::record::{JobRow, Sample, Sink, Summary, WriteError};
 
 use super::instances::CappedLoad;
 
-/// Number of gaps between arrivals whose mean decides for DEC+RAPL, and the mean above which arrivals are rare (section
-/// 5.2.3; it has no number of gaps).
-const GAPS: usize = 20;
-const RARE_S: f64 = 120.0;
 /// One in this number of jobs is under-predicted, and the predicted part of its draw in thousandths (section 5.2.4).
 const UNDER_PREDICTED: usize = 10;
 const UNDER_PREDICTION: i64 = 600;
@@ -141,9 +137,7 @@ pub fn run(load: &CappedLoad, conditions: Conditions) -> Result<CappedRun> {
     let platform = platform(load, law)?;
     let profiles = profiles(load, &platform, margin.is_some());
     let start = load.workload.start.unwrap_or(Time::from_unix_ms(0));
-    let mut changes: Vec<(Time, Change)> =
-        laws(load, law).map(|event| (start, Change::Event(Box::new(event)))).collect();
-    changes.extend(switches(load, conditions).map(|(at, event)| (start + at, Change::Event(Box::new(event)))));
+    let changes: Vec<(Time, Change)> = laws(load, law).map(|event| (start, Change::Event(Box::new(event)))).collect();
     let workload = &load.workload;
     let trace = Trace { workload, platform: &platform, start, profiles: &profiles, variation: None, changes: &changes };
     let planned = |cap: Power| cap.scaled(margin.unwrap_or(1_000).into(), 1_000);
@@ -185,7 +179,7 @@ fn options(method: Method, conditions: Conditions) -> Options {
         Method::Ls => parts(OrderRule::Rule, AdmissionRule::Rate, CapRule::Untouched),
         Method::Dec => parts(OrderRule::Program, AdmissionRule::Rate, CapRule::Untouched),
         // Its caps go on to hold jobs that were admitted above the limit; those that DEC starts need none.
-        Method::DecRapl => parts(OrderRule::Program, AdmissionRule::Relaxed, CapRule::Ellsworth),
+        Method::DecRapl => parts(OrderRule::ByArrivals, AdmissionRule::Relaxed, CapRule::Ellsworth),
         Method::Bf => parts(OrderRule::Easy, AdmissionRule::Rate, CapRule::Untouched),
         Method::Dvfs => parts(OrderRule::Easy, AdmissionRule::Rate, CapRule::AtStart),
         Method::Simple => parts(OrderRule::Easy, AdmissionRule::Rate, CapRule::FixedShare),
@@ -194,8 +188,7 @@ fn options(method: Method, conditions: Conditions) -> Options {
     };
     // A search goes on whenever a job arrives or ends.
     let lists = ListOptions { plan_steps: conditions.plan_steps, think_every: Span::ZERO, ..ListOptions::default() };
-    let relaxed_factor = if method == Method::DecRapl { 1 } else { Options::default().relaxed_factor };
-    Options { chosen, lists, relaxed_factor, reserve_permille: 0, depth: 100_000, ..Options::default() }
+    Options { chosen, lists, reserve_permille: 0, depth: 100_000, ..Options::default() }
 }
 
 fn parts(order: OrderRule, admission: AdmissionRule, caps: CapRule) -> Overrides {
@@ -206,23 +199,6 @@ fn parts(order: OrderRule, admission: AdmissionRule, caps: CapRule) -> Overrides
         caps: Some(caps),
         idle: None,
     }
-}
-
-/// Returns the changes of the policy under DEC+RAPL, at the arrivals after which it changes.
-fn switches(load: &CappedLoad, conditions: Conditions) -> impl Iterator<Item = (Span, Event)> {
-    let arrivals: Vec<Span> = load.workload.jobs.iter().map(|job| job.submit).collect();
-    let mut is_rare = false;
-    let changes = arrivals.iter().enumerate().filter_map(|(index, at)| {
-        let first = arrivals.get(index.checked_sub(GAPS)?)?;
-        let gap_s = (*at - *first).secs() / GAPS as f64;
-        (std::mem::replace(&mut is_rare, gap_s > RARE_S) != is_rare).then_some((*at, is_rare))
-    });
-    let changes: Vec<(Span, bool)> = changes.collect();
-    let is_used = conditions.variant.method == Method::DecRapl;
-    changes.into_iter().filter(move |_| is_used).map(move |(at, is_rare)| {
-        let options = options(if is_rare { Method::DynShare3 } else { Method::DecRapl }, conditions);
-        (at, Event::PolicySet { preset: Preset::Easy, options, by: "lab".to_owned() })
-    })
 }
 
 /// Returns the law of an application.

@@ -15,11 +15,13 @@ const CAPPED: fn(Parts) -> bool = |parts| parts.steers() || parts.divides();
 const SLOWED: fn(Parts) -> bool = |parts| CAPPED(parts) || parts.takes_what_is_left();
 const RANKED: fn(Parts) -> bool = |parts| matches!(parts.placement, PlacementRule::Ranked | PlacementRule::Window);
 const WINDOW: fn(Parts) -> bool = |parts| parts.placement == PlacementRule::Window;
-/// Orders that make a list of the jobs.
-const LISTED: fn(Parts) -> bool = |parts| matches!(parts.order, OrderRule::Rule | OrderRule::Program);
+/// Orders that search for a list of the jobs, and those that have one.
+const SEARCHED: fn(Parts) -> bool = |parts| matches!(parts.order, OrderRule::Program | OrderRule::ByArrivals);
+const LISTED: fn(Parts) -> bool =
+    |parts| matches!(parts.order, OrderRule::Rule | OrderRule::Program | OrderRule::ByArrivals);
 const ESTIMATED: fn(Parts) -> bool = |parts| parts.order != OrderRule::Strict;
 
-pub const KEYS: [Key; 34] = [
+pub const KEYS: [Key; 35] = [
     Key {
         name: "admission",
         values: "resources | equations | band | rate | ledger | ledger-reduced | relaxed",
@@ -193,7 +195,7 @@ pub const KEYS: [Key; 34] = [
         default: "4000",
         meaning: "number of jobs that a round's search places: lists times their length",
         is_part: false,
-        counts: |parts| parts.order == OrderRule::Program,
+        counts: SEARCHED,
         read: |options, value| number(&mut options.lists.plan_steps, value, 1, u32::MAX),
     },
     Key {
@@ -249,6 +251,15 @@ pub const KEYS: [Key; 34] = [
         is_part: false,
         counts: RANKED,
         read: |options, value| set(&mut options.ranks.by, value),
+    },
+    Key {
+        name: "rare-gap",
+        values: "a span, such as 2min",
+        default: "2min",
+        meaning: "mean time between arrivals above which the order is `easy`",
+        is_part: false,
+        counts: |parts| parts.order == OrderRule::ByArrivals,
+        read: |options, value| span(&mut options.lists.rare_gap, value, Span::ZERO),
     },
     Key {
         name: "relaxed-factor",
@@ -313,7 +324,7 @@ pub const KEYS: [Key; 34] = [
         default: "1s",
         meaning: "time after which a search goes on that still finds better lists",
         is_part: false,
-        counts: |parts| parts.order == OrderRule::Program,
+        counts: SEARCHED,
         read: |options, value| span(&mut options.lists.think_every, value, Span::ZERO),
     },
     Key {

@@ -196,6 +196,7 @@ impl Story {
                 "list-by" => options.lists.by = parse(value),
                 "plan-steps" => options.lists.plan_steps = parse(value),
                 "relaxed-factor" => options.relaxed_factor = parse(value),
+                "rare-gap" => options.lists.rare_gap = parse(value),
                 "think-every" => options.lists.think_every = parse(value),
                 "window-permille" => options.ranks.window_permille = parse(value),
                 "window-waits" => options.ranks.window_waits = parse(value),
