@@ -99,7 +99,7 @@ fn node(class: usize, index: u32, has_caps: bool) -> NodeSpec {
         units: vec![unit],
         memory: Memory::ZERO,
         idle: Power::from_watts(BOARD_W) + of_cores(CORE_IDLE_MW),
-        meter: Meter::None,
+        meter: if has_caps { Meter::Powercap } else { Meter::None },
         rest: None,
     }
 }

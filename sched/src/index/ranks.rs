@@ -60,9 +60,11 @@ impl UnitOrder {
         self.factors.get(position as usize).copied().unwrap_or(u64::from(limo_model::MILLION))
     }
 
-    /// Returns the number of positions for which `is_before` is true: a beginning of the order.
-    pub fn before(&self, is_before: impl Fn(u64, u32) -> bool) -> usize {
-        self.ordered.partition_point(|(factor, position)| is_before(*factor, *position))
+    /// Returns the number of positions for which `is_before` is true: a beginning of the order, of which at least `known`
+    /// are known.
+    pub fn before(&self, known: usize, is_before: impl Fn(u64, u32) -> bool) -> usize {
+        let rest = self.ordered.get(known..).unwrap_or_default();
+        known + rest.iter().take_while(|(factor, position)| is_before(*factor, *position)).count()
     }
 }
 

@@ -101,10 +101,11 @@ pub(in crate::policy) fn find(
         PlacementRule::Window if wanted > 1 => {
             let order = NodeOrder::of(view, shape, job, Key::Duration);
             let (mut free, mut taken) = (order.free(view, shape, job), Vec::new());
+            let mut before = vec![0; order.rows.len()];
             let next = || {
                 let Reverse(node) = free.pop()?;
                 taken.push(node.seat);
-                Some(order.place(&node))
+                Some(order.place(&node, &mut before))
             };
             let first = SlidingWindow::of(view, &order).first(wanted, next)?;
             taken.drain(first..first + wanted).collect()
@@ -178,15 +179,16 @@ impl<'v> NodeOrder<'v> {
         self.rows.iter().filter_map(|(_, order)| *order).map(UnitOrder::len).sum()
     }
 
-    /// Returns the number of nodes before a free one.
-    fn place(&self, free: &Free) -> usize {
-        let before = |(index, (typical, order)): (usize, &(i64, Option<&UnitOrder>))| {
+    /// Returns the number of nodes before a free one. `before` has those of each row before an earlier free node, and
+    /// then those before this one.
+    fn place(&self, free: &Free, before: &mut [usize]) -> usize {
+        for ((index, (typical, order)), before) in self.rows.iter().enumerate().zip(before.iter_mut()) {
             let is_before = |factor: u64, position: u32| {
                 (i128::from(*typical) * i128::from(factor), (index, position)) < (free.cost, free.seat)
             };
-            order.map_or(0, |order| order.before(is_before))
-        };
-        self.rows.iter().enumerate().map(before).sum()
+            *before = order.map_or(0, |order| order.before(*before, is_before));
+        }
+        before.iter().sum()
     }
 }
 
