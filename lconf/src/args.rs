@@ -1,6 +1,5 @@
 //! Command line of `lconf`.
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -19,6 +18,7 @@ use crate::history::{History, Undo};
 use crate::journal::JournalCommand;
 use crate::measure::ProfileMeasure;
 use crate::predictor::PredictorCommand;
+use crate::profiles::{ProfileName, ProfileSet};
 use crate::queue::QueueCommand;
 use crate::reservation::ReservationCommand;
 use crate::service::{AddNodes, Drain, Lost, Remove, Resume, Stop};
@@ -290,42 +290,6 @@ pub enum ProfileCommand {
     Forget(ProfileName),
 }
 
-/// Key of a profile.
-#[derive(Debug, clap::Args)]
-pub struct ProfileName {
-    #[arg(value_parser = application)]
-    pub app: String,
-    #[arg(value_parser = hardware)]
-    pub hardware: String,
-    /// Number of cores that the run uses [default: any number]
-    #[arg(long, value_name = "COUNT")]
-    pub cores: Option<NonZeroU32>,
-    /// Cap of the unit [default: without a cap]
-    #[arg(long, value_name = "POWER", value_parser = not_negative::<Power>)]
-    pub cap: Option<Power>,
-    /// Size class
-    #[arg(long, value_name = "CLASS", value_parser = size_class, default_value = "", hide_default_value = true)]
-    pub size: String,
-}
-
-#[derive(Debug, clap::Args)]
-pub struct ProfileSet {
-    #[command(flatten)]
-    pub name: ProfileName,
-    /// Duration of a run, e.g. 10min
-    #[arg(long, value_name = "SPAN", value_parser = not_negative::<Span>)]
-    pub duration: Span,
-    /// Mean draw above idle, e.g. 41.5W
-    #[arg(long, value_name = "POWER", value_parser = not_negative::<Power>)]
-    pub power: Power,
-    /// Energy above idle of a run [default: power x duration]
-    #[arg(long, value_name = "ENERGY", value_parser = not_negative::<Energy>)]
-    pub energy: Option<Energy>,
-    /// Spread of the duration, e.g. 5%
-    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0%")]
-    pub spread: u32,
-}
-
 /// Limit of the band; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit(pub Option<Power>);
@@ -360,7 +324,7 @@ fn law(text: &str) -> Result<Law, String> {
     if text == "none" { Ok(Law(None)) } else { text.parse().map(|law| Law(Some(law))) }
 }
 
-fn hardware(text: &str) -> Result<String, String> {
+pub fn hardware(text: &str) -> Result<String, String> {
     check_name("hardware", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
 }
 
@@ -377,7 +341,7 @@ pub fn not_negative<T: FromStr<Err = UnitError> + Default + PartialOrd>(text: &s
 }
 
 /// Parses `2.5%` as thousandths; at most one decimal, so that nothing is rounded.
-fn percent(text: &str) -> Result<u32, String> {
+pub fn percent(text: &str) -> Result<u32, String> {
     let refused = || format!("`{text}` is not a percentage: write for example `5%` or `2.5%`");
     let permille = decimal::percent(text, 1).and_then(|permille| u32::try_from(permille).ok()).ok_or_else(refused)?;
     if permille > 1_000 { Err(format!("`{text}` is more than 100%")) } else { Ok(permille) }

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Failure, Master, Table, answer, answer_json, exit, or_dash};
-use limo_model::{EstimateSource, Profile, ProfileKey};
+use limo_model::{Energy, EstimateSource, Power, Profile, ProfileKey, Span};
 use limo_profiles::text::{self, TextError};
 use limo_proto::Change;
 use serde::Serialize;
 
-use crate::args::{ProfileCommand, ProfileName, ProfileSet};
+use crate::args::{ProfileCommand, application, hardware, not_negative, percent, size_class};
 use crate::measure;
 
 #[derive(Serialize)]
@@ -27,6 +27,8 @@ struct ProfileJson {
     hardware: String,
     /// Number of cores; `null` means any number.
     cores: Option<u32>,
+    /// Number of nodes; `null` means any number.
+    nodes: Option<u32>,
     /// Cap; `null` means no cap.
     cap_w: Option<f64>,
     duration_s: f64,
@@ -36,6 +38,45 @@ struct ProfileJson {
     spread: f64,
     runs: u32,
     source: String,
+}
+
+/// Key of a profile.
+#[derive(Debug, clap::Args)]
+pub struct ProfileName {
+    #[arg(value_parser = application)]
+    pub app: String,
+    #[arg(value_parser = hardware)]
+    pub hardware: String,
+    /// Number of cores that the run uses [default: any number]
+    #[arg(long, value_name = "COUNT")]
+    pub cores: Option<NonZeroU32>,
+    /// Number of nodes of the run, each of which did this [default: any number]
+    #[arg(long, value_name = "COUNT")]
+    pub nodes: Option<NonZeroU32>,
+    /// Cap of the unit [default: without a cap]
+    #[arg(long, value_name = "POWER", value_parser = not_negative::<Power>)]
+    pub cap: Option<Power>,
+    /// Size class
+    #[arg(long, value_name = "CLASS", value_parser = size_class, default_value = "", hide_default_value = true)]
+    pub size: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct ProfileSet {
+    #[command(flatten)]
+    pub name: ProfileName,
+    /// Duration of a run, e.g. 10min
+    #[arg(long, value_name = "SPAN", value_parser = not_negative::<Span>)]
+    pub duration: Span,
+    /// Mean draw above idle, e.g. 41.5W
+    #[arg(long, value_name = "POWER", value_parser = not_negative::<Power>)]
+    pub power: Power,
+    /// Energy above idle of a run [default: power x duration]
+    #[arg(long, value_name = "ENERGY", value_parser = not_negative::<Energy>)]
+    pub energy: Option<Energy>,
+    /// Spread of the duration, e.g. 5%
+    #[arg(long, value_name = "PERCENT", value_parser = percent, default_value = "0%")]
+    pub spread: u32,
 }
 
 /// Runs a command.
@@ -67,6 +108,7 @@ fn key(name: ProfileName) -> ProfileKey {
         size: name.size,
         hardware: name.hardware,
         cores: name.cores.map(NonZeroU32::get),
+        nodes: name.nodes.map(NonZeroU32::get),
         cap: name.cap,
     }
 }
@@ -124,6 +166,7 @@ fn as_json((key, profile): &(ProfileKey, Profile)) -> ProfileJson {
         size: key.size.clone(),
         hardware: key.hardware.clone(),
         cores: key.cores,
+        nodes: key.nodes,
         cap_w: key.cap.map(|cap| cap.watts()),
         duration_s: profile.duration.secs(),
         power_w: profile.power.watts(),
@@ -140,6 +183,7 @@ pub fn table(profiles: &[(ProfileKey, Profile)]) -> String {
         ("SIZE", Align::Left),
         ("HARDWARE", Align::Left),
         ("CORES", Align::Right),
+        ("NODES", Align::Right),
         ("CAP", Align::Figure),
         ("DURATION", Align::Right),
         ("POWER", Align::Figure),
@@ -154,6 +198,7 @@ pub fn table(profiles: &[(ProfileKey, Profile)]) -> String {
             or_dash((!key.size.is_empty()).then_some(&key.size)),
             key.hardware.clone(),
             or_dash(key.cores),
+            or_dash(key.nodes),
             or_dash(key.cap),
             profile.duration.to_string(),
             profile.power.to_string(),

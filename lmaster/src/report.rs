@@ -21,6 +21,7 @@ use crate::missing;
 /// Reports a job that is over.
 pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clock)) -> JobReport {
     let ran = finished.started.is_some();
+    let (submitted, request) = (clock.shown(finished.submitted), live.request.on(&finished.placement));
     JobReport {
         state: JobState::of(&finished.end),
         started: finished.started.map(|at| clock.shown(at)),
@@ -37,7 +38,7 @@ pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clo
         start_now_cost: finished.account.start_now_cost.filter(|_| ran),
         measured: ran.then_some(finished.usage.energy.is_some()),
         confidence: finished.usage.energy.map(|_| finished.usage.confidence),
-        ..base((finished.job, clock.shown(finished.submitted)), &live.request, Some(live), (&finished.placement, nodes))
+        ..base((finished.job, submitted), &request, Some(live), (&finished.placement, nodes))
     }
 }
 
@@ -150,6 +151,7 @@ fn base(
         packed: packed(request, placement),
         explores: None,
         queue: request.queue.clone(),
+        widths: request.widths.map(|widths| (widths, request.nodes)),
     }
 }
 

@@ -230,6 +230,7 @@ impl Measurement {
             size: self.size.clone(),
             hardware: self.hardware.clone(),
             cores: Some(self.cores),
+            nodes: None,
             cap: self.cap(),
         };
         ResultKey { profile, clocks: self.clocks }

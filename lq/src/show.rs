@@ -60,6 +60,7 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("application", Some(job.application.clone()));
     let each = if job.packed.is_some() { " per task" } else { "" };
     fact("queue", job.queue.clone());
+    fact("nodes", job.widths.map(|(widths, nodes)| format!("{widths}: {nodes} by the last plan")));
     fact("tasks", job.packed.as_ref().map(|packed| tasks(job, packed)));
     fact("cores", Some(format!("{}{each}", job.cores)));
     fact("memory", (job.memory > Memory::ZERO).then(|| format!("{}{each}", job.memory)));

@@ -141,6 +141,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         cap: args.resources.cap,
         explore: args.power.explore,
         queue: args.resources.partition.clone(),
+        widths: args.tasks.widths(),
         predicted: Vec::new(),
     })
 }

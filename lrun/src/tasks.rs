@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use limo_client::Failure;
-use limo_model::{Arrange, Cores, Spread};
+use limo_model::{Arrange, Cores, NodeRange, Spread, Widths};
 use limo_proto::Parallel;
 
 use crate::args::Args;
@@ -13,9 +13,9 @@ use crate::resources::ResourceArgs;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Resources")]
 pub struct TaskArgs {
-    /// Number of nodes, with one task each unless -n gives more
+    /// Number of nodes, or a range like 2-8, with one task each unless -n gives more
     #[arg(short = 'N', long, value_name = "N")]
-    pub nodes: Option<NonZeroU32>,
+    pub nodes: Option<NodeRange>,
     /// Number of tasks
     #[arg(short = 'n', long, value_name = "N")]
     pub ntasks: Option<NonZeroU32>,
@@ -34,10 +34,22 @@ pub struct TaskArgs {
 }
 
 impl TaskArgs {
-    /// Returns the number of tasks.
+    /// Returns the number of tasks, on the least number of nodes.
     pub fn count(&self) -> NonZeroU32 {
-        let each = self.ntasks_per_node.unwrap_or(NonZeroU32::MIN);
-        self.ntasks.unwrap_or_else(|| each.saturating_mul(self.nodes.unwrap_or(NonZeroU32::MIN)))
+        let least = self.nodes.map_or(NonZeroU32::MIN, |nodes| nodes.least);
+        self.ntasks.unwrap_or_else(|| self.each().saturating_mul(least))
+    }
+
+    /// Returns the number of tasks of each node, if it determines that of the job.
+    fn each(&self) -> NonZeroU32 {
+        self.ntasks_per_node.unwrap_or(NonZeroU32::MIN)
+    }
+
+    /// Returns the range of nodes, if one is given.
+    pub fn widths(&self) -> Option<Widths> {
+        let NodeRange { least, most } = self.nodes.filter(|nodes| nodes.least < nodes.most)?;
+        let tasks_per_node = self.ntasks.is_none().then(|| self.each());
+        Some(Widths { least, most, tasks_per_node })
     }
 
     /// Returns the cores of each task. With whole nodes, a single task uses all of their cores by default, and each
@@ -56,8 +68,9 @@ impl TaskArgs {
     /// Returns the request for several nodes or tasks; `None` for one plain task.
     pub fn spread(&self, resources: &ResourceArgs) -> Option<Spread> {
         let cores = self.cores(resources);
-        let spread = Spread { tasks: self.count(), cores, nodes: self.nodes, per_node: self.ntasks_per_node };
-        let one = self.count() == NonZeroU32::MIN && self.nodes.is_none_or(|nodes| nodes == NonZeroU32::MIN);
+        let nodes = self.nodes.map(|nodes| nodes.least);
+        let spread = Spread { tasks: self.count(), cores, nodes, per_node: self.ntasks_per_node };
+        let one = self.count() == NonZeroU32::MIN && self.nodes.is_none_or(|nodes| nodes.most == NonZeroU32::MIN);
         (self.label || !one).then_some(spread)
     }
 }
@@ -113,7 +126,24 @@ mod tests {
         check(&["-N", "2"], Ok(Some((2, None))));
         check(&["-N", "2", "--ntasks-per-node", "3", "-i", "5"], Ok(Some((6, Some(5)))));
         check(&["-N", "2", "-n", "5"], Ok(Some((5, None))));
+        check(&["-N", "1-4"], Ok(Some((1, None))));
+        check(&["-N", "2-4", "--ntasks-per-node", "3"], Ok(Some((6, None))));
         check(&["-n", "3", "-i", "all"], Ok(Some((3, None))));
+    }
+
+    #[test]
+    fn tasks_follow_a_range_of_nodes_unless_n_gives_them() {
+        let check = |options: &[&str], expected: Option<(u32, u32, Option<u32>)>| {
+            let args = Args::try_parse_from(["lrun"].iter().chain(options).chain(&["a"])).expect("a command line");
+            let widths = args.tasks.widths();
+            let found = widths.map(|of| (of.least.get(), of.most.get(), of.tasks_per_node.map(NonZeroU32::get)));
+            assert_eq!(found, expected, "{options:?}");
+        };
+        check(&["-N", "2"], None);
+        check(&["-N", "2-2"], None);
+        check(&["--nodes", "2-8"], Some((2, 8, Some(1))));
+        check(&["-N", "2-8", "--ntasks-per-node", "4"], Some((2, 8, Some(4))));
+        check(&["-N", "2-8", "-n", "16"], Some((2, 8, None)));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::spread::Spread;
 use crate::text::clip;
 use crate::time::{Span, Time};
 use crate::units::{Energy, Power};
+use crate::widths::Widths;
 
 /// The part of a job that decisions need. Launch data (arguments, environment, directory) is kept elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -100,6 +101,10 @@ pub struct Request {
     /// The name of its queue. The master fills it in for a job that names none, if queues are configured.
     #[serde(default)]
     pub queue: Option<String>,
+    /// The range of its number of nodes, for a moldable job. While it waits, [`Request::nodes`] is the number that the last
+    /// plan chose.
+    #[serde(default)]
+    pub widths: Option<Widths>,
     /// Predicted draws by type of unit, for applications without a profile; at most [`crate::PREDICTED_LIMIT`].
     #[serde(default)]
     pub predicted: Vec<Predicted>,
@@ -153,6 +158,7 @@ impl Request {
             cap: None,
             explore: false,
             queue: None,
+            widths: None,
             predicted: Vec::new(),
         }
     }

@@ -54,6 +54,7 @@ mod units;
 mod variation;
 mod wait;
 mod wake;
+mod widths;
 
 pub mod application;
 pub mod as_text;
@@ -106,3 +107,4 @@ pub use units::{Energy, Money, Power, Price};
 pub use variation::{Factor, FactorsOf, MILLION, UnitName, Variation, VariationKey, ratio};
 pub use wait::{ShownWait, Wait};
 pub use wake::{Mac, MacError, Wake};
+pub use widths::{NodeRange, NodeRangeError, WIDTH_LIMIT, Widths};

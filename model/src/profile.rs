@@ -20,6 +20,9 @@ pub struct ProfileKey {
     /// learned.
     #[serde(default)]
     pub cores: Option<u32>,
+    /// Number of nodes of the run, each of which did this. `None` holds for any number.
+    #[serde(default)]
+    pub nodes: Option<u32>,
     /// Cap of the unit; `None` if the run had no cap.
     pub cap: Option<Power>,
 }
@@ -106,6 +109,9 @@ impl fmt::Display for ProfileKey {
             Some(1) => f.write_str(", 1 core")?,
             Some(cores) => write!(f, ", {cores} cores")?,
             None => {}
+        }
+        if let Some(nodes) = self.nodes {
+            write!(f, ", {nodes} {}", if nodes == 1 { "node" } else { "nodes" })?;
         }
         match self.cap {
             Some(cap) => write!(f, " at {cap}"),

@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::chunk::{Arrange, Cores};
 use crate::job::{Part, Request, nodes};
+use crate::widths::Widths;
 
 /// Most tasks of one job: a node keeps two pipes open for each of its tasks.
 const SPREAD_LIMIT: u32 = 100_000;
@@ -58,7 +59,7 @@ impl Spread {
     }
 
     /// Returns the cores of a node for its tasks. With all cores of each node, its tasks share them.
-    fn cores_on_one(self, nodes: u32) -> Cores {
+    pub(crate) fn cores_on_one(self, nodes: u32) -> Cores {
         match self.cores {
             Cores::All => Cores::All,
             Cores::Count(cores) => {
@@ -119,6 +120,9 @@ impl Request {
     /// [`SpreadError`].
     pub fn settle(&mut self, offered: Vec<u32>) -> Result<(), SpreadError> {
         let Some(spread) = self.spread else { return Ok(()) };
+        if let Some(widths) = self.widths {
+            return self.settle_widths(spread, widths, offered);
+        }
         match self.arrange {
             Arrange::Spread => {
                 self.nodes = spread.width(offered)?;
@@ -129,6 +133,23 @@ impl Request {
                 return Err(SpreadError::TooMany { tasks: spread.tasks.get() });
             }
             Arrange::Pack => (self.nodes, self.cores) = (spread.tasks, spread.cores),
+        }
+        Ok(())
+    }
+
+    /// Checks the tasks at both ends of a range of nodes, and fixes the chunks for the least number of them. A given number
+    /// of tasks raises it to the least number on which they fit.
+    fn settle_widths(&mut self, spread: Spread, widths: Widths, offered: Vec<u32>) -> Result<(), SpreadError> {
+        if self.is_packed() {
+            return Err(SpreadError::Packed);
+        }
+        let fitting = || Spread { nodes: None, ..spread }.width(offered);
+        let fitting = if widths.tasks_per_node.is_none() { fitting()? } else { widths.least };
+        let least = widths.least.max(fitting).min(widths.most);
+        self.widths = Some(Widths { least, ..widths });
+        for nodes in [widths.most, least] {
+            *self = self.at_width(nodes);
+            self.spread.map(|spread| spread.width(Vec::new())).transpose()?;
         }
         Ok(())
     }
@@ -220,6 +241,15 @@ mod tests {
         let crowded = "6 tasks on 2 nodes are 3 on one of them: at most 2 were asked for";
         check(Spread { nodes: Some(count(2)), ..few(6) }, &[8, 8], Err(crowded));
         check(Spread { nodes: Some(count(2)), ..few(4) }, &[8, 8], Ok((2, 2)));
+        let in_range = |tasks, offered: &[u32]| {
+            let widths = Some(Widths { least: NonZeroU32::MIN, most: count(4), tasks_per_node: None });
+            let mut request = Request { spread: Some(spread(tasks, 2)), widths, ..Request::one_core("a") };
+            let settled = request.settle(offered.to_vec()).map(|()| (request.nodes.get(), request.cores.on(99)));
+            (settled.map_err(|error| error.to_string()), request.widths.map(|widths| widths.least.get()))
+        };
+        assert_eq!(in_range(4, &[8, 8, 8]), (Ok((1, 8)), Some(1)));
+        assert_eq!(in_range(8, &[8, 8, 8]), (Ok((2, 8)), Some(2)), "16 cores do not fit on one node");
+        assert_eq!(in_range(3, &[8]).0, Err("4 nodes for 3 tasks: each node needs one".to_owned()));
         check(Spread { cores: Cores::All, ..spread(6, 1) }, &[2], Ok((1, 99)));
         check(spread(SPREAD_LIMIT, 1), &[], Ok((1, SPREAD_LIMIT)));
         check(spread(SPREAD_LIMIT + 1, 1), &[8], Err("100001 tasks are too many: the limit is 100000"));

@@ -23,7 +23,7 @@ pub const LEARNED_WINS: u32 = 3;
 pub use finished::{FINISHED_LIMIT, StoredModel};
 
 const FILE: &str = "profiles.db";
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 /// "LimP" in ASCII: distinguishes this file from other SQLite files, such as the journal.
 const APPLICATION: i64 = 0x4c69_6d50;
 
@@ -93,6 +93,23 @@ CREATE TABLE model (
 ) STRICT;
 PRAGMA user_version = 3;
 COMMIT;
+";
+
+/// Upgrades version 3 to 4. Known profiles hold for any number of nodes.
+const FOURTH: &str = "
+PRAGMA foreign_keys = OFF;
+BEGIN IMMEDIATE;
+CREATE TABLE keys_4 (
+    id INTEGER PRIMARY KEY, application TEXT NOT NULL, size TEXT NOT NULL, hardware TEXT NOT NULL,
+    cores INTEGER NOT NULL, nodes INTEGER NOT NULL, cap_mw INTEGER NOT NULL, learned INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (application, size, hardware, cores, nodes, cap_mw)
+) STRICT;
+INSERT INTO keys_4 SELECT id, application, size, hardware, cores, 0, cap_mw, learned FROM keys;
+DROP TABLE keys;
+ALTER TABLE keys_4 RENAME TO keys;
+PRAGMA user_version = 4;
+COMMIT;
+PRAGMA foreign_keys = ON;
 ";
 
 /// Run of a finished job.
@@ -176,11 +193,12 @@ impl ProfileDb {
             let application = number("PRAGMA application_id").fetch_one(&mut conn).await.map_err(failed)?;
             let tables = number("SELECT count(*) FROM sqlite_schema").fetch_one(&mut conn).await.map_err(failed)?;
             let steps: &[&'static str] = match found {
-                0 if tables == 0 => &[TABLES, THIRD],
+                0 if tables == 0 => &[TABLES, THIRD, FOURTH],
                 _ if application != APPLICATION => return Err(StoreError::Foreign { path }),
                 _ if found > VERSION => return Err(StoreError::Newer { path, found, known: VERSION }),
-                1 => &[SECOND, THIRD],
-                2 => &[THIRD],
+                1 => &[SECOND, THIRD, FOURTH],
+                2 => &[THIRD, FOURTH],
+                3 => &[FOURTH],
                 _ => &[],
             };
             for step in steps {

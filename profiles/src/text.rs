@@ -2,24 +2,36 @@
 //! Written profiles are read back equal, except for their source: read profiles count as imported.
 //!
 //! ```text
-//! application,size,hardware,cores,cap,duration,power,energy,spread,runs
-//! cg,C,xeon-e3-1275v5,8,,12.345 s,41.5 W,512.3 J,2.5 %,17
+//! application,size,hardware,cores,nodes,cap,duration,power,energy,spread,runs
+//! cg,C,xeon-e3-1275v5,8,,,12.345 s,41.5 W,512.3 J,2.5 %,17
 //! ```
 //!
-//! Columns may have any order; all except `cores` are required. `size`, `cores` and `cap` may be empty: no size class,
-//! any number of cores, no cap. Lines that begin with `#` are comments.
+//! Columns may have any order; all except `cores` and `nodes` are required. `size`, `cores`, `nodes` and `cap` may be
+//! empty: no size class, any number of cores, any number of nodes, no cap. Lines that begin with `#` are comments.
 
 use std::io;
 
-use limo_model::{CORE_LIMIT, Energy, EstimateSource, Power, Profile, ProfileKey, Span, decimal};
+use limo_model::{CORE_LIMIT, Energy, EstimateSource, Power, Profile, ProfileKey, Span, WIDTH_LIMIT, decimal};
 
 pub use crate::table::TextError;
 use crate::table::{Columns, Row};
 
-/// The columns, in the order in which they are written. `cores` is missing in files of earlier versions.
+/// The columns, in the order in which they are written. `cores` and `nodes` are missing in files of earlier versions.
 const COLUMNS: Columns = Columns {
-    names: &["application", "size", "hardware", "cores", "cap", "duration", "power", "energy", "spread", "runs"],
-    optional: &["cores"],
+    names: &[
+        "application",
+        "size",
+        "hardware",
+        "cores",
+        "nodes",
+        "cap",
+        "duration",
+        "power",
+        "energy",
+        "spread",
+        "runs",
+    ],
+    optional: &["cores", "nodes"],
 };
 
 /// Writes `profiles` with a header.
@@ -35,6 +47,7 @@ pub fn write(profiles: &[(ProfileKey, Profile)], sink: impl io::Write) -> io::Re
             key.size.clone(),
             key.hardware.clone(),
             key.cores.map_or_else(String::new, |cores| cores.to_string()),
+            key.nodes.map_or_else(String::new, |nodes| nodes.to_string()),
             key.cap.map_or_else(String::new, |cap| thousandths(cap.mw(), "W")),
             thousandths(profile.duration.ms(), "s"),
             thousandths(profile.power.mw(), "W"),
@@ -66,6 +79,7 @@ fn parse(row: &Row<'_>) -> Result<(ProfileKey, Profile), TextError> {
         size: row.optional("size", |row| row.name("size", "size class"))?.unwrap_or_default(),
         hardware: row.name("hardware", "hardware")?,
         cores: row.optional("cores", cores)?,
+        nodes: row.optional("nodes", nodes)?,
         cap: row.optional("cap", |row| row.quantity::<Power>("cap"))?,
     };
     let profile = Profile {
@@ -84,6 +98,14 @@ fn cores(row: &Row<'_>) -> Result<u32, TextError> {
     let text = row.text("cores");
     text.parse().ok().filter(|count| (1..=CORE_LIMIT).contains(count)).ok_or_else(|| {
         row.refused("cores", format!("`{text}` is not a number of cores: 1 to {CORE_LIMIT}, or empty for any number"))
+    })
+}
+
+/// Parses a number of nodes.
+fn nodes(row: &Row<'_>) -> Result<u32, TextError> {
+    let text = row.text("nodes");
+    text.parse().ok().filter(|count| (1..=WIDTH_LIMIT).contains(count)).ok_or_else(|| {
+        row.refused("nodes", format!("`{text}` is not a number of nodes: 1 to {WIDTH_LIMIT}, or empty for any number"))
     })
 }
 

@@ -1,11 +1,12 @@
 //! Reports about jobs, nodes and the master. Clients decide how to show them.
 
 use std::fmt;
+use std::num::NonZeroU32;
 
 use limo_model::{
     Allowance, Band, Budget, Budgets, Containment, Cores, Dependency, Energy, Estimate, JobEnd, JobId, JobShare,
     Memory, Meter, Mode, ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span, Standing, TaskCounts,
-    Tasks, Time, UnitKind, UsedUp, Wait,
+    Tasks, Time, UnitKind, UsedUp, Wait, Widths,
 };
 use serde::{Deserialize, Serialize};
 
@@ -117,6 +118,9 @@ pub struct JobReport {
     /// Its queue, if queues were configured at its submission.
     #[serde(default)]
     pub queue: Option<String>,
+    /// For a moldable job, the range of its number of nodes, and the number that the last plan chose.
+    #[serde(default)]
+    pub widths: Option<(Widths, NonZeroU32)>,
 }
 
 /// The tasks of a job that are placed one by one.

@@ -79,7 +79,8 @@ impl Cluster {
             for (hardware, watts) in [("xeon", 100), ("epyc", 120)] {
                 let (power, duration) = (Power::from_watts(watts + app), Span::from_secs(3_600 + 60 * app));
                 let (application, size) = (format!("app{app}"), String::new());
-                let key = ProfileKey { application, size, hardware: hardware.into(), cores: None, cap: None };
+                let key =
+                    ProfileKey { application, size, hardware: hardware.into(), cores: None, nodes: None, cap: None };
                 let (energy, source) = (power * duration, EstimateSource::Learned);
                 let profile = Some(Profile { duration, power, energy, spread_permille: 0, runs: 3, source });
                 core.apply(now, &Event::ProfileSet { key, profile, by: "root".into() }).expect("a profile");

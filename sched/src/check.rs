@@ -135,6 +135,9 @@ fn one_start(case: Case<'_>, job: &Job, start: &Start, found: &mut Vec<Violation
     if !start.placement.is_empty() && nodes != job.request.nodes.get() {
         found.push(Violation::Nodes { job: id, nodes });
     }
+    if let Some(widths) = job.request.widths.filter(|widths| !start.placement.is_empty() && !widths.contains(nodes)) {
+        found.push(Violation::Width { job: id, nodes, widths });
+    }
     if !several && overlap(&start.placement) {
         found.push(Violation::NodeTwice { job: id });
     }

@@ -5,6 +5,7 @@ mod clock;
 mod execute;
 mod jobs;
 mod known;
+mod mold;
 mod pause;
 mod reasons;
 mod stops;
@@ -159,6 +160,7 @@ impl Core {
                 apply::make_tasks(cluster, now);
                 apply::rank(cluster, now);
                 thought.get_or_insert_with(|| think(cluster, now));
+                mold::choose_widths(cluster, now);
                 if !plan_once(cluster, now, &mut round) {
                     break;
                 }

@@ -120,7 +120,7 @@ impl Core {
     /// Returns the start that the policy plans for a waiting job; `None` if it plans none, or looks at too few jobs. Costs
     /// as much as a round.
     pub fn planned_start(&self, now: Time, job: JobId) -> Option<PlannedStart> {
-        let later = planned(&self.view(now)).into_iter().find(|later| later.job == job)?;
+        let later = planned(&self.view(now)).1.into_iter().find(|later| later.job == job)?;
         let place = match later.wanted {
             Wanted::Named(nodes) => PlannedPlace::Named(nodes),
             Wanted::Some { count, .. } => PlannedPlace::Any(count),

@@ -1,6 +1,6 @@
 //! A plan: the proposal of a policy, which is checked before it is executed.
 
-use limo_model::{Energy, Estimate, JobId, Memory, NodeId, Placement, Power, Time, UnitId, Wait};
+use limo_model::{Energy, Estimate, JobId, Memory, NodeId, Placement, Power, Time, UnitId, Wait, Widths};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -79,6 +79,8 @@ pub enum Violation {
     NotAllowed { job: JobId },
     #[error("job {job} gets {nodes} nodes, not the requested number")]
     Nodes { job: JobId, nodes: u32 },
+    #[error("job {job} gets {nodes} nodes, outside of its range {widths}")]
+    Width { job: JobId, nodes: u32, widths: Widths },
     #[error("job {job} gets {cores} cores, not the requested number")]
     Cores { job: JobId, cores: u32 },
     #[error("job {job} gets {memory} of memory, not the requested amount")]

@@ -2,7 +2,7 @@
 
 use limo_model::{
     Attempt, Cores, JobId, Memory, NodeId, OverQuota, PREDICTED_LIMIT, PRIORITY_LIMIT, Power, QueueError, Span,
-    SpecError, Time, UnitId,
+    SpecError, Time, UnitId, WIDTH_LIMIT, Widths,
 };
 use thiserror::Error;
 
@@ -48,6 +48,12 @@ pub enum Refused {
     NoCap { cap: Power, known: String },
     #[error("the job asks for {nodes} nodes: {offered} could run a part of it")]
     TooWide { nodes: u32, offered: usize },
+    #[error(
+        "the range of nodes {widths} is not possible: it needs at least 1 and at most {WIDTH_LIMIT}, in this order"
+    )]
+    Widths { widths: Widths },
+    #[error("a job with a range of nodes cannot have packed tasks")]
+    PackedWidths,
     #[error("the job asks for {chunks} packed tasks: the nodes that it may use have room for {offered}")]
     TooManyChunks { chunks: u32, offered: usize },
     #[error("the included and excluded nodes leave none")]

@@ -71,6 +71,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         packed: None,
         explores: None,
         queue: None,
+        widths: None,
     }
 }
 
@@ -249,6 +250,7 @@ pub fn profile() -> (ProfileKey, Profile) {
         size: String::new(),
         hardware: "xeon".into(),
         cores: Some(8),
+        nodes: None,
         cap: None,
     };
     let Estimate { duration, power, energy, source, runs } = estimate();

@@ -12,6 +12,7 @@ fn by_hand() -> (ProfileKey, Profile) {
         size: "C".into(),
         hardware: "xeon".into(),
         cores: None,
+        nodes: None,
         cap: Some(Power::from_watts(40)),
     };
     let profile = Profile {

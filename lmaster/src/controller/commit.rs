@@ -169,7 +169,7 @@ impl Controller {
                 Ok(text) => rows.push(row(finished, &report, text)),
                 Err(error) => tracing::error!(%error, job = %finished.job, "a report cannot be written"),
             }
-            let lesson = lesson(finished, &live.request, self.tx.core.nodes());
+            let lesson = lesson(finished, &live.request.on(&finished.placement), self.tx.core.nodes());
             let row = observed(finished, live, (report.submitted, self.tx.core.nodes()));
             self.tx.commits.batch().gate(After::Finished(Box::new(report)));
             if let Some(lesson) = lesson {

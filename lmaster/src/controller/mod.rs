@@ -130,9 +130,10 @@ pub struct Caller {
 pub struct Lesson {
     pub job: JobId,
     pub key: ProfileKey,
-    pub unit: UnitId,
+    /// Its unit; `None` for a run over several nodes.
+    pub unit: Option<UnitId>,
     pub duration: Span,
-    /// Energy above idle, as its node measured it.
+    /// Energy above idle on each node, as the nodes measured it.
     pub energy: Energy,
     /// Confidence that this energy was the run's own, in thousandths.
     pub confidence: u16,

@@ -11,6 +11,7 @@
 //! disk: nodes report them again when they register.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use limo_model::{Attempt, JobId, NodeId, Outcome, Part, Usage, nodes};
 use limo_proto::{MasterToNode, Share};
@@ -63,6 +64,11 @@ pub(super) fn open_nodes_of(assignment: &Assignment) -> Vec<NodeId> {
     nodes
 }
 
+/// Returns the tasks of each node of a job of several tasks.
+fn tasks_of(live: &Live, assignment: &Assignment) -> Option<Vec<Range<u32>>> {
+    live.request.on(&assignment.placement).tasks_by_node(&assignment.placement)
+}
+
 /// Returns the share of one node in a placement.
 pub(super) fn placed_on(assignment: &Assignment, node: NodeId) -> Vec<Part> {
     let here = assignment.placement.iter().filter(|part| part.is_on(node));
@@ -73,7 +79,7 @@ impl Controller {
     /// Returns the work of the node at `index` in a job of several tasks.
     pub(super) fn share(&self, job: JobId, live: &Live, (nodes, index): (&[NodeId], usize)) -> Option<Share> {
         let assignment = self.tx.core.job(job)?.assignment()?;
-        let tasks = live.request.tasks_by_node(&assignment.placement)?;
+        let tasks = tasks_of(live, assignment)?;
         let name = |node: &NodeId| self.tx.core.node(*node).map(|node| node.spec().name.clone());
         Some(Share {
             nodes: nodes.iter().filter_map(name).collect(),
@@ -107,8 +113,7 @@ impl Controller {
         };
         let mut nodes = nodes_of(assignment);
         let live = self.live_of(job);
-        let reader =
-            live.and_then(|live| live.request.tasks_by_node(&assignment.placement).zip(live.launch.parallel?.reader));
+        let reader = live.and_then(|live| tasks_of(live, assignment).zip(live.launch.parallel?.reader));
         if let Some((tasks, task)) = reader {
             let own = tasks.into_iter().zip(nodes).filter(|(tasks, _)| tasks.contains(&task));
             nodes = own.map(|(_, node)| node).collect();

@@ -50,14 +50,14 @@ impl Controller {
 
     /// Compares a run with the profile of its hardware.
     pub(super) fn learn_variation(&mut self, lesson: &Lesson) {
-        let core = &self.tx.core;
+        let (core, Some(unit)) = (&self.tx.core, lesson.unit) else { return };
         let profile = core.profiles().get(&lesson.key).filter(|profile| profile.runs >= PROFILE_RUNS);
         let Some(profile) = profile.filter(|_| lesson.confidence >= CONFIDENCE) else { return };
         let power = ratio(lesson.energy.over(lesson.duration).mw(), profile.power.mw());
         let duration = ratio(lesson.duration.ms(), profile.duration.ms());
         let Some((power, duration)) = power.zip(duration) else { return };
         let (application, cap) = (lesson.key.application.clone(), lesson.key.cap);
-        let key = VariationKey { application, unit: lesson.unit, cap };
+        let key = VariationKey { application, unit, cap };
         let known = core.variation().get(&key);
         let factor = Factor::after_run(known, power, duration);
         if known != Some(factor) {

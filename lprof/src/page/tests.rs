@@ -11,7 +11,7 @@ use crate::results::ResultKey;
 fn point(size: &str, hardware: &str, cap_w: i64, node_j: f64) -> Point {
     let cap = (cap_w > 0).then(|| Power::from_watts(cap_w));
     let (application, size, hardware) = ("lud".to_owned(), size.to_owned(), hardware.to_owned());
-    let profile = ProfileKey { application, size, hardware, cores: Some(8), cap };
+    let profile = ProfileKey { application, size, hardware, cores: Some(8), nodes: None, cap };
     Point {
         key: ResultKey { profile, clocks: None },
         host: "n1".to_owned(),

@@ -118,10 +118,11 @@ impl<'a> Again<'a> {
     }
 
     fn profile(&self, request: &Request, hardware: &str, cap: Option<Power>) -> Option<&Profile> {
-        let of = |size: &str, cores| {
+        let on = |size: &str, cores, nodes| {
             let (application, size, hardware) = (request.application.clone(), size.to_owned(), hardware.to_owned());
-            self.past.profiles.get(&ProfileKey { application, size, hardware, cores, cap })
+            self.past.profiles.get(&ProfileKey { application, size, hardware, cores, nodes, cap })
         };
+        let of = |size, cores| on(size, cores, Some(request.nodes.get())).or_else(|| on(size, cores, None));
         let counted = match request.cores {
             Cores::Count(count) => of(&request.size, Some(count.get())),
             Cores::All => None,
@@ -339,6 +340,7 @@ mod tests {
             size: String::new(),
             hardware: hardware.into(),
             cores: None,
+            nodes: None,
             cap: None,
         };
         let on = |past: &Past, index: usize, node: u32| {
@@ -384,7 +386,7 @@ mod tests {
         let (duration, power, source) = (Span::from_secs(40), Power::from_watts(7), EstimateSource::Learned);
         let profile = Profile { duration, power, energy: Energy::ZERO, spread_permille: 0, runs: 1, source };
         let (application, size, hardware) = ("cg".to_owned(), String::new(), "a".to_owned());
-        past.profiles.insert(ProfileKey { application, size, hardware, cores: None, cap: None }, profile);
+        past.profiles.insert(ProfileKey { application, size, hardware, cores: None, nodes: None, cap: None }, profile);
         check(&past, 70, Sources { measured: 1, unsteady: 1, ..Sources::default() });
     }
 

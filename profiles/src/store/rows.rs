@@ -19,25 +19,26 @@ fn stored(cap: Option<Power>) -> i64 {
     cap.map_or(-1, Power::mw)
 }
 
-/// Returns the stored form of a number of cores.
-fn count(cores: Option<u32>) -> u32 {
-    cores.unwrap_or(0)
+/// Returns the stored form of a number of cores or nodes.
+fn count(number: Option<u32>) -> u32 {
+    number.unwrap_or(0)
 }
 
 /// Returns the row of a key; creates it if it is missing.
 pub(super) async fn key_id(conn: &mut SqliteConnection, key: &ProfileKey) -> Result<i64, StoreError> {
     // This update changes nothing, and is needed only to return the row either way.
     let id = sqlx::query_scalar(
-        "INSERT INTO keys (application, size, hardware, cores, cap_mw) VALUES (?, ?, ?, ?, ?)
+        "INSERT INTO keys (application, size, hardware, cores, nodes, cap_mw) VALUES (?, ?, ?, ?, ?, ?)
          ON CONFLICT DO UPDATE SET learned = learned RETURNING id",
     );
-    let id = id.bind(&key.application).bind(&key.size).bind(&key.hardware).bind(count(key.cores)).bind(stored(key.cap));
+    let id = id.bind(&key.application).bind(&key.size).bind(&key.hardware);
+    let id = id.bind(count(key.cores)).bind(count(key.nodes)).bind(stored(key.cap));
     Ok(id.fetch_one(conn).await?)
 }
 
 /// Returns all keys, in order.
 pub(super) async fn keys(conn: &mut SqliteConnection) -> Result<Vec<(i64, ProfileKey)>, StoreError> {
-    let rows = sqlx::query("SELECT * FROM keys ORDER BY application, size, hardware, cores, cap_mw");
+    let rows = sqlx::query("SELECT * FROM keys ORDER BY application, size, hardware, cores, nodes, cap_mw");
     let rows = rows.fetch_all(conn).await?;
     rows.iter().map(|row| key(row).map_err(StoreError::from)).collect()
 }
@@ -49,6 +50,7 @@ fn key(row: &SqliteRow) -> Result<(i64, ProfileKey), sqlx::Error> {
         size: row.try_get("size")?,
         hardware: row.try_get("hardware")?,
         cores: Some(row.try_get("cores")?).filter(|cores| *cores > 0),
+        nodes: Some(row.try_get("nodes")?).filter(|nodes| *nodes > 0),
         cap: (cap >= 0).then(|| Power::from_mw(cap)),
     };
     Ok((row.try_get("id")?, key))
@@ -134,9 +136,10 @@ fn imported(row: &SqliteRow) -> Result<Profile, sqlx::Error> {
 /// Deletes a key with all of its rows.
 pub(super) async fn forget(conn: &mut SqliteConnection, key: &ProfileKey) -> Result<bool, StoreError> {
     let row = sqlx::query(
-        "DELETE FROM keys WHERE application = ? AND size = ? AND hardware = ? AND cores = ? AND cap_mw = ?",
+        "DELETE FROM keys
+         WHERE application = ? AND size = ? AND hardware = ? AND cores = ? AND nodes = ? AND cap_mw = ?",
     );
-    let row =
-        row.bind(&key.application).bind(&key.size).bind(&key.hardware).bind(count(key.cores)).bind(stored(key.cap));
+    let row = row.bind(&key.application).bind(&key.size).bind(&key.hardware);
+    let row = row.bind(count(key.cores)).bind(count(key.nodes)).bind(stored(key.cap));
     Ok(row.execute(conn).await?.rows_affected() > 0)
 }

@@ -15,6 +15,7 @@ fn key(application: &str, cap: Option<i64>) -> ProfileKey {
         size: "C".into(),
         hardware: "xeon".into(),
         cores: Some(4),
+        nodes: None,
         cap: cap.map(Power::from_watts),
     }
 }

@@ -17,6 +17,7 @@ fn sample() -> (ProfileKey, Profile) {
         size: "C".into(),
         hardware: "xeon-e3-1275v5".into(),
         cores: Some(8),
+        nodes: None,
         cap: Some(Power::from_watts(65)),
     };
     let profile = Profile {
@@ -130,7 +131,7 @@ fn key() -> impl Strategy<Value = ProfileKey> {
     (name(), "[A-Za-z0-9._+-]{0,64}", name(), cores, proptest::option::of(0..=i64::MAX)).prop_map(
         |(application, size, hardware, cores, cap)| {
             let cap = cap.map(Power::from_mw);
-            ProfileKey { application, size, hardware, cores, cap }
+            ProfileKey { application, size, hardware, cores, nodes: None, cap }
         },
     )
 }

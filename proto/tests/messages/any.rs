@@ -1,10 +1,12 @@
 //! Random messages of every kind.
 
+use std::num::NonZeroU32;
+
 use limo_model::{
     Allowance, Arrange, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Containment, Cores, Curve,
     Dependency, Energy, Factor, Incarnation, JobId, JobShare, JournalId, Lease, Mac, Memory, Meter, ModeSetting,
     NodeId, NodeSpec, Outcome, Part, Power, Predicted, Preset, Price, Release, Request, Rest, Slowdown, SlowdownKey,
-    Span, Switch, Time, UnitId, UnitKind, UnitName, UnitSpec, Usage, Wait, Wake, Warning, WhenUsed,
+    Span, Spread, Switch, Time, UnitId, UnitKind, UnitName, UnitSpec, Usage, Wait, Wake, Warning, WhenUsed, Widths,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Io, JobFilter,
@@ -71,14 +73,14 @@ fn conditions(hold: bool, begin: Option<Time>) -> Option<Box<Conditions>> {
 }
 
 pub fn request() -> impl Strategy<Value = Request> {
-    let cores = prop_oneof![Just(Cores::All), any::<std::num::NonZeroU32>().prop_map(Cores::Count)];
+    let cores = prop_oneof![Just(Cores::All), any::<NonZeroU32>().prop_map(Cores::Count)];
     (text(), cores, any::<bool>(), proptest::option::of(time()), vec(text(), 0..3)).prop_map(
         |(name, cores, immediate, deadline, names)| Request {
             user: name.clone(),
             name: name.clone(),
             application: name.clone(),
             size: name,
-            nodes: std::num::NonZeroU32::MIN,
+            nodes: NonZeroU32::MIN,
             cores,
             memory: Memory::from_bytes(7),
             time_limit: deadline.map(|at| Span::from_ms(at.unix_ms())),
@@ -100,21 +102,17 @@ pub fn request() -> impl Strategy<Value = Request> {
                 cost: None,
                 when_used: WhenUsed::Warn,
             }),
-            spread: deadline.map(|_| limo_model::Spread {
-                tasks: std::num::NonZeroU32::MIN,
-                cores: Cores::All,
-                nodes: None,
-                per_node: Some(std::num::NonZeroU32::MAX),
-            }),
+            spread: deadline.map(|_| Spread { tasks: MANY, cores: Cores::All, nodes: None, per_node: Some(MANY) }),
             reservation: deadline.map(|at| format!("r{}", at.unix_ms())),
             priority: if immediate { 10_000 } else { -7 },
             exclusive: immediate,
-            accelerators: immediate.then_some(std::num::NonZeroU32::MAX),
+            accelerators: immediate.then_some(NonZeroU32::MAX),
             with_cores: immediate,
             arrange: if immediate { Arrange::Pack } else { Arrange::Spread },
             cap: deadline.map(|at| Power::from_mw(at.unix_ms())),
             explore: immediate,
             queue: deadline.map(|at| format!("q{}", at.unix_ms())),
+            widths: deadline.map(|_| Widths { least: MANY, most: MANY, tasks_per_node: immediate.then_some(MANY) }),
             predicted: deadline.into_iter().map(predicted).collect(),
         },
     )
@@ -292,6 +290,8 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
             .prop_map(|((job, attempt), limit)| { MasterToNode::Extend { job, attempt, limit: Span::from_ms(limit) } }),
     ]
 }
+
+const MANY: NonZeroU32 = NonZeroU32::MAX;
 
 /// Returns budgets for successive periods.
 pub fn budgets() -> impl Strategy<Value = Budgets> {

@@ -6,7 +6,7 @@ use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopRe
 
 use super::nodes::{self, release};
 use super::possible::{check_cap, check_request};
-use super::{arrays, eligible, lost, pause, queues, quota, rank, reservations, runs, sleep};
+use super::{arrays, eligible, lost, pause, queues, quota, rank, reservations, runs, sleep, widths};
 use crate::cluster::Cluster;
 use crate::facts::Known;
 use crate::options::Options;
@@ -30,6 +30,7 @@ pub(super) fn check_submission(
         }
     }
     queues::check(&cluster.state.settings.queues, request)?;
+    widths::check(request)?;
     check_cap(request)?;
     check_request(cluster, request)?;
     rank::check_depth(cluster, request)?;
@@ -104,6 +105,7 @@ pub(super) fn queue(cluster: &mut Cluster, now: Time, id: JobId) {
         if let Some(place) = cluster.state.queue.insert(id) {
             index.shapes.insert(known, &index.classes, place, &job.request);
         }
+        index.moldable.extend(job.request.widths.map(|_| id));
         index.untold.insert(id);
         if is_mixed {
             rank::joined(&mut cluster.state, now, id, last);
@@ -119,6 +121,7 @@ pub(crate) fn dequeue(cluster: &mut Cluster, id: JobId) {
     let Some(place) = cluster.state.queue.remove(id) else { return };
     arrays::unqueued(cluster, id);
     cluster.index.untold.remove(id);
+    cluster.index.moldable.remove(&id);
     if let Some(job) = cluster.state.jobs.get(id) {
         cluster.index.shapes.remove(place, &job.request);
     }

@@ -56,7 +56,7 @@ pub(super) fn check(queues: &Queues, request: &Request) -> Result<(), Refused> {
         }
     }
     // Each packed task may get a node of its own.
-    let nodes = request.nodes.get();
+    let nodes = request.widths.map_or(request.nodes, |widths| widths.most).get();
     match spec.max_nodes.filter(|most| nodes > most.get()) {
         Some(most) => Err(Refused::QueueTooNarrow { queue: queue(), nodes, most: most.get() }),
         None => Ok(()),

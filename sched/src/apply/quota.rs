@@ -150,6 +150,22 @@ fn charge(cluster: &mut Cluster, user: &str, id: JobId, charge: Option<Charge>) 
     }
 }
 
+/// Returns true if a charged job would be admitted with this request instead of its own.
+pub(super) fn would_admit(cluster: &mut Cluster, now: Time, id: JobId, request: &Request) -> bool {
+    let before = cluster.state.charges.get(&id).copied();
+    charge(cluster, &request.user, id, None);
+    let need = need(cluster, request);
+    let admits = over(cluster, now, &request.user, &need).is_none();
+    charge(cluster, &request.user, id, before);
+    admits
+}
+
+/// Charges a charged job for this request from now on.
+pub(super) fn charge_again(cluster: &mut Cluster, id: JobId, request: &Request) {
+    let need = need(cluster, request);
+    charge(cluster, &request.user, id, Some(need));
+}
+
 /// Lets a user's waiting jobs enter the queue as far as they fit the quota.
 pub(super) fn admit(cluster: &mut Cluster, now: Time, user: &str) {
     loop {

@@ -91,6 +91,7 @@ fn known(case: Case<'_>, (job, unit): (&Job, &UnitSpec), (part, cap): (&Part, Op
         size: job.request.size.clone(),
         hardware: unit.hardware.clone(),
         cores,
+        nodes: None,
         cap,
     };
     [Some(part.cores), None].into_iter().filter_map(|cores| case.state.profiles.get(&key(cores)).copied()).collect()

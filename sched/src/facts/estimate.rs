@@ -1,7 +1,8 @@
 //! Expected duration and draw of a job on a unit, from profiles, else from a prediction, else from the nameplate, with
 //! the source.
 //!
-//! Profiles are searched in this order: for the job's application and size class; for the two nearest numeric size
+//! Of an application's profiles, those for the job's number of nodes count; without any, those for any number; else those
+//! for the nearest smaller number, or for the smallest. Among these, profiles are searched in this order: for the job's application and size class; for the two nearest numeric size
 //! classes, with logarithmic interpolation; for the application without a size class. Then the same search follows
 //! for the command of any user ([`limo_model::application`]). If only other size classes of an application are known,
 //! their highest draw is expected for the job's time limit.
@@ -55,6 +56,7 @@ impl<'a> Known<'a> {
             size: size.to_owned(),
             hardware: if size.is_empty() { String::new() } else { unit.hardware.clone() },
             cores: None,
+            nodes: None,
             cap: None,
         };
         let application = application.to_owned();
@@ -62,14 +64,38 @@ impl<'a> Known<'a> {
         found.filter(|(key, _)| key.hardware == unit.hardware)
     }
 
-    /// Returns the profiles of one size class.
-    fn table(self, application: &str, size: &str, unit: &'a UnitSpec) -> Table {
+    /// Returns the profiles of one size class for a number of nodes.
+    fn table(self, (application, nodes): (&str, u32), size: &str, unit: &'a UnitSpec) -> Table {
+        let of_size = self.from((application, size, unit)).take_while(|(key, _)| key.size == size);
+        let of_size: Vec<_> = of_size.collect();
+        let nodes = nearest(nodes, || of_size.iter().map(|(key, _)| key.nodes));
         let mut table = Table::default();
-        for (key, profile) in self.from((application, size, unit)).take_while(|(key, _)| key.size == size) {
+        for (key, profile) in of_size.into_iter().filter(|(key, _)| key.nodes == nodes) {
             table.add(key.cores, key.cap, *profile);
         }
         table
     }
+
+    /// Returns the numbers of nodes for which runs of the job's application and size class on a type of unit are known.
+    pub fn widths(self, request: &Request, unit: &'a UnitSpec) -> Vec<u32> {
+        let name = request.application.as_str();
+        let names = [Some(name), application::command_of(name)];
+        let of = |name| {
+            let of_size = self.from((name, &request.size, unit)).take_while(|(key, _)| key.size == request.size);
+            let widths: Vec<u32> =
+                of_size.filter(|(key, _)| key.cap.is_none()).filter_map(|(key, _)| key.nodes).collect();
+            (!widths.is_empty()).then_some(widths)
+        };
+        names.into_iter().flatten().find_map(of).unwrap_or_default()
+    }
+}
+
+/// Returns the number of nodes whose profiles count for a job on `nodes` nodes, among these numbers.
+fn nearest<K: Iterator<Item = Option<u32>>>(nodes: u32, known: impl Fn() -> K) -> Option<u32> {
+    let exact = || known().find(|of| *of == Some(nodes)).or_else(|| known().find(Option::is_none));
+    let numbers = || known().flatten();
+    let near = || numbers().filter(|of| *of < nodes).max().or_else(|| numbers().min());
+    exact().unwrap_or_else(near)
 }
 
 /// Returns the estimate for `request` on `unit`, uncapped or at the cap that it requests, from a profile, a prediction
@@ -130,30 +156,31 @@ impl Looked {
         if name == application::UNKNOWN {
             return Self::default();
         }
-        let found = Self::of(known, (name, &request.size), unit);
+        let nodes = if request.is_packed() { 1 } else { request.nodes.get() };
+        let found = Self::of(known, (name, nodes), &request.size, unit);
         match application::command_of(name).filter(|_| found.is_empty()) {
             Some(command) => {
-                let of_all = Self::of(known, (command, &request.size), unit);
+                let of_all = Self::of(known, (command, nodes), &request.size, unit);
                 if of_all.is_empty() { found } else { Self { command: true, ..of_all } }
             }
             None => found,
         }
     }
 
-    fn of(known: Known<'_>, (application, size): (&str, &str), unit: &UnitSpec) -> Self {
-        let exact = known.table(application, size, unit);
-        let classless = if size.is_empty() { Table::default() } else { known.table(application, "", unit) };
+    fn of(known: Known<'_>, named: (&str, u32), size: &str, unit: &UnitSpec) -> Self {
+        let exact = known.table(named, size, unit);
+        let classless = if size.is_empty() { Table::default() } else { known.table(named, "", unit) };
         let found = Self { exact, classless, ..Self::default() };
-        if found.exact.is_empty() { found.with_other_sizes(known, (application, size), unit) } else { found }
+        if found.exact.is_empty() { found.with_other_sizes(known, named, (size, unit)) } else { found }
     }
 
     /// Adds the size classes on both sides of an unmeasured one, or any others if there are none.
-    fn with_other_sizes(mut self, known: Known<'_>, (application, size): (&str, &str), unit: &UnitSpec) -> Self {
+    fn with_other_sizes(mut self, known: Known<'_>, named: (&str, u32), (size, unit): (&str, &UnitSpec)) -> Self {
         if size.is_empty() {
             return self;
         }
         let mut sizes: Vec<(i64, &str)> = Vec::new();
-        for (key, profile) in known.from((application, "", unit)).filter(|(key, _)| !key.size.is_empty()) {
+        for (key, profile) in known.from((named.0, "", unit)).filter(|(key, _)| !key.size.is_empty()) {
             self.others.add(key.cores, key.cap, *profile);
             sizes.extend(number(&key.size).map(|number| (number, key.size.as_str())));
         }
@@ -161,8 +188,8 @@ impl Looked {
         let low = sizes.iter().filter(|(number, _)| *number <= wanted).max();
         let high = sizes.iter().filter(|(number, _)| *number >= wanted).min();
         if let Some(((from, low), (to, high))) = low.zip(high) {
-            self.exact = known.table(application, low, unit);
-            self.above = Some((known.table(application, high, unit), fraction(*from, wanted, *to)));
+            self.exact = known.table(named, low, unit);
+            self.above = Some((known.table(named, high, unit), fraction(*from, wanted, *to)));
         }
         self
     }

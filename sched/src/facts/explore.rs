@@ -73,6 +73,7 @@ impl<'a> Measured<'a> {
             size: self.request.size.clone(),
             hardware: self.unit.hardware.clone(),
             cores,
+            nodes: None,
             cap,
         }
     }

@@ -36,7 +36,7 @@ use line::PowerLine;
 pub(crate) use chances::{Chance, Chances};
 pub(crate) use ledger::{Ledger, Obstacle};
 pub(crate) use line::Ceiling;
-pub(crate) use now::{add, asks_each, chunks, could_have, free, has_room};
+pub(crate) use now::{add, asks_each, chunks, could_have, free, has_room, room};
 pub(crate) use packed::{add_chunks, host_of, in_order};
 pub(crate) use planned::{Asker, Planned, Planner};
 pub(crate) use rooms::Room;

@@ -27,6 +27,7 @@ impl Index {
             readings,
             hungry,
             untold,
+            moldable,
             idle,
             active_draw,
             sleeping,
@@ -60,6 +61,7 @@ impl Index {
             // Arrays without a task to make now are checked again after a change.
             ("hungry", hungry.is_subset(&found.hungry)),
             ("untold", untold.iter().all(|id| found.untold.contains(id))),
+            ("moldable", *moldable == found.moldable),
             ("idle", *idle == found.idle),
             ("active_draw", *active_draw == found.active_draw),
             ("sleeping", *sleeping == found.sleeping),

@@ -75,6 +75,8 @@ pub(crate) struct Index {
     pub hungry: BTreeSet<JobId>,
     /// Waiting jobs without a reason so far.
     pub untold: JobSet,
+    /// Jobs of the queue with a range of nodes.
+    pub moldable: BTreeSet<JobId>,
     /// Number of finished, unreported jobs that were counted among the tasks of arrays.
     pub counted: usize,
     /// Idle draw of all nodes.
@@ -126,6 +128,9 @@ impl Index {
                 Phase::Waiting(told) => {
                     if told.is_none() && state.queue.contains(id) {
                         index.untold.insert(id);
+                    }
+                    if job.request.widths.is_some() && state.queue.contains(id) {
+                        index.moldable.insert(id);
                     }
                 }
                 Phase::Starting(assignment) | Phase::Running(assignment, _) | Phase::Suspended(assignment, ..) => {

@@ -16,7 +16,7 @@ pub use placement::Weighed;
 pub(crate) use placement::weigh;
 pub(crate) use steer::{look_again, steer};
 
-use limo_model::{OrderRule, PlacementRule};
+use limo_model::{JobId, OrderRule, PlacementRule};
 
 use crate::engine::{self, Later, Pass};
 use crate::index::PlanCache;
@@ -37,11 +37,11 @@ fn pass<'a>(view: &View<'a>) -> Box<dyn Pass<'a> + 'a> {
     }
 }
 
-/// Returns the later starts that the policy plans.
-pub(crate) fn planned(view: &View<'_>) -> Vec<Later> {
-    let mut pass = pass(view);
-    engine::plan(&mut *pass, &mut Plan::default());
-    pass.later()
+/// Returns the jobs that the policy would start now, and the later starts that it plans.
+pub(crate) fn planned(view: &View<'_>) -> (Vec<JobId>, Vec<Later>) {
+    let (mut pass, mut plan) = (pass(view), Plan::default());
+    engine::plan(&mut *pass, &mut plan);
+    (plan.starts.iter().map(|start| start.job).collect(), pass.later())
 }
 
 /// Plans by the parts of the policy in force. A plan that starts nothing puts idle nodes to sleep, if the parts allow it.

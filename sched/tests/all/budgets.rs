@@ -95,7 +95,7 @@ fn cluster(case: &Case, preset: Preset) -> World {
 /// Adds a profile of a run that draws `cap` on all cores of a unit with that cap.
 fn learn_at_cap(world: &mut World, cap: Power) {
     let (application, hardware) = ("app".into(), "cpu".into());
-    let key = ProfileKey { application, size: String::new(), hardware, cores: None, cap: Some(cap) };
+    let key = ProfileKey { application, size: String::new(), hardware, cores: None, nodes: None, cap: Some(cap) };
     let (power, duration, source) = (cap, Span::from_secs(1), EstimateSource::Learned);
     let profile = Profile { duration, power, energy: power * duration, spread_permille: 0, runs: 3, source };
     world.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() }).expect("a profile");

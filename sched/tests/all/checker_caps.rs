@@ -26,6 +26,7 @@ fn know(core: &mut Core, (cap, runs): (Option<i64>, u32), draw: i64) {
         size: String::new(),
         hardware: "cpu".into(),
         cores: Some(4),
+        nodes: None,
         cap: cap.map(watts),
     };
     let (duration, power, source) = (Span::from_secs(600), watts(draw), EstimateSource::Learned);

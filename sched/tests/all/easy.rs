@@ -69,7 +69,14 @@ fn cluster((size, cores): (usize, u32), preset: Preset, allocation: Allocation) 
         let (power, duration) = (Power::from_watts(watts), Span::from_secs(3_600));
         let (energy, source) = (power * duration, EstimateSource::Learned);
         let application = format!("app{app}");
-        let key = ProfileKey { application, size: String::new(), hardware: "cpu".into(), cores: None, cap: None };
+        let key = ProfileKey {
+            application,
+            size: String::new(),
+            hardware: "cpu".into(),
+            cores: None,
+            nodes: None,
+            cap: None,
+        };
         let profile = Profile { duration, power, energy, spread_permille: 0, runs: 1, source };
         world.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() }).expect("a profile");
     }

@@ -213,6 +213,7 @@ impl Plant {
                     size: String::new(),
                     hardware: "xeon".into(),
                     cores: None,
+                    nodes: None,
                     cap: None,
                 };
                 let (power, duration) = (Power::from_watts(believed), Span::from_secs(100_000));

@@ -43,6 +43,7 @@ pub fn profiles(hardware: &Hardware) -> Vec<(ProfileKey, Profile)> {
                     size: size.to_owned(),
                     hardware: spec.hardware.clone(),
                     cores: None,
+                    nodes: None,
                     cap: None,
                 };
                 let profile = Profile {

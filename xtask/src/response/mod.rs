@@ -184,6 +184,7 @@ fn profile(dir: &Path, hardware: &str) -> Result<String> {
         size: String::new(),
         hardware: hardware.into(),
         cores: None,
+        nodes: None,
         cap: None,
     };
     let duration = Span::from_secs(600);

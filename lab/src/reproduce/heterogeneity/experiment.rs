@@ -122,6 +122,7 @@ pub fn job(number: i64, submit: Span, (index, kind): (usize, &JobKind)) -> Job {
         queue: -1,
         treatment: Treatment::default(),
         chunks: None,
+        moldable: None,
     }
 }
 
@@ -157,7 +158,8 @@ pub fn run(
     });
     let changes: Vec<(Time, Change)> = drained.collect();
     let variation = Some(&machine.variations);
-    let load = Trace { workload, platform: &platform, start, profiles: &profiles, variation, changes: &changes };
+    let (platform, profiles, changes) = (&platform, &profiles, &changes);
+    let load = Trace { workload, platform, start, profiles, variation, changes, mispredict: None };
     let rules = Rules {
         preset: Preset::Fifo,
         options: algorithm.options(),
@@ -201,6 +203,7 @@ fn platform(kinds: &[JobKind], nodes: u32) -> Platform {
         believed: draw,
         rest: None,
         start_delay: Span::ZERO,
+        variation: None,
     };
     Platform { groups: vec![group] }
 }
@@ -214,6 +217,7 @@ fn profiles(kinds: &[JobKind]) -> Vec<(ProfileKey, Profile)> {
             size: String::new(),
             hardware: HARDWARE.to_owned(),
             cores: None,
+            nodes: None,
             cap: None,
         };
         let source = EstimateSource::Imported;

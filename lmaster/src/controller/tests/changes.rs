@@ -21,8 +21,14 @@ fn operators_change_and_users_do_not() {
     bench.node("n1");
     let (root, user) = (bench.client(0), bench.client(7));
     let limits = Curve::constant(Band::new(Power::from_watts(5), Power::from_watts(50)).expect("a band"));
-    let key =
-        ProfileKey { application: "cg".into(), size: String::new(), hardware: "xeon".into(), cores: None, cap: None };
+    let key = ProfileKey {
+        application: "cg".into(),
+        size: String::new(),
+        hardware: "xeon".into(),
+        cores: None,
+        nodes: None,
+        cap: None,
+    };
     let profile = Profile {
         duration: Span::from_secs(10),
         power: Power::from_watts(20),

@@ -366,6 +366,7 @@ fn a_unit_is_compared_with_the_profile_of_its_hardware() {
             size: String::new(),
             hardware: "xeon".into(),
             cores: Some(1),
+            nodes: None,
             cap: None,
         };
         let (power, duration) = (Power::from_watts(50), Span::from_secs(10));

@@ -1,7 +1,7 @@
 //! Jobs over several nodes start and end as one, even if a program is killed in between.
 
-use limo_model::{Outcome, Spread};
-use limo_proto::{AttemptState, Change, Channel, JobState, Parallel, StreamId};
+use limo_model::{Outcome, Spread, Widths};
+use limo_proto::{AttemptState, Change, Channel, JobState, Parallel, SendExec, StreamId};
 
 use super::*;
 
@@ -21,6 +21,11 @@ pub fn spread(nodes: u32) -> Spread {
 }
 
 pub fn wide(parallel: Parallel) -> Wide {
+    wide_with(parallel, |_| {})
+}
+
+/// Does the same, with changes of the submission.
+fn wide_with(parallel: Parallel, change: impl Fn(&mut SendExec)) -> Wide {
     let mut bench = Bench::new();
     let operator = bench.client(0);
     bench.say(
@@ -33,6 +38,7 @@ pub fn wide(parallel: Parallel) -> Wide {
         exec.request.spread = Some(spread(3));
         exec.request.nodes = NonZeroU32::MIN;
         exec.launch.parallel = Some(parallel);
+        change(exec);
     });
     bench.say(client, submission);
     for (index, node) in (0..).zip(&nodes) {
@@ -99,6 +105,25 @@ impl Wide {
         self.nodes.push(peer);
         words(&self.bench.orders(peer))
     }
+}
+
+/// Each node uses 600 J in 10 s.
+#[test]
+fn a_moldable_job_has_a_task_on_each_of_its_nodes_and_teaches_their_number() {
+    let (least, most) = (NonZeroU32::MIN, NonZeroU32::new(5).expect("five"));
+    let mut it = wide_with(Parallel::default(), |exec| {
+        exec.request.spread = Some(spread(1));
+        exec.request.widths = Some(Widths { least, most, tasks_per_node: Some(least) });
+    });
+    (0..3).for_each(|index| it.ack(index));
+    (0..3).for_each(|index| it.started(index));
+    let widths = |it: &mut Wide| it.bench.jobs()[0].widths.map(|(widths, nodes)| (widths.to_string(), nodes.get()));
+    assert_eq!(widths(&mut it), Some(("1-5".to_owned(), 3)));
+    (0..3).for_each(|index| it.ended(index, 0));
+    assert_eq!((it.state(), widths(&mut it)), (JobState::Completed, Some(("1-5".to_owned(), 3))));
+    let [lesson] = it.bench.lessons.as_slice() else { panic!("{:?}", it.bench.lessons) };
+    assert_eq!(lesson.key.to_string(), "cg on xeon, 1 core, 3 nodes");
+    assert_eq!((lesson.energy.over(lesson.duration).watts(), lesson.unit), (60.0, None));
 }
 
 #[test]

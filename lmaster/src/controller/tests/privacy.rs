@@ -72,6 +72,7 @@ fn cluster() -> (Bench, JobId, JobId) {
         application: format!("user7+cg+{WORD}"),
         hardware: "cpu".into(),
         cores: None,
+        nodes: None,
         cap: None,
         size: String::new(),
     };

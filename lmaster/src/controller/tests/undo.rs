@@ -262,6 +262,7 @@ fn a_change_of_thousands_of_things_is_several() {
             size: String::new(),
             hardware: "xeon".into(),
             cores: None,
+            nodes: None,
             cap: None,
         };
         let (duration, power) = (Span::from_secs(10), Power::from_watts(20));

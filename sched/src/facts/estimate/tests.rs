@@ -24,7 +24,8 @@ fn unit() -> UnitSpec {
 fn profiles(source: EstimateSource, given: &[(TableKey<'_>, i64, i64)]) -> BTreeMap<ProfileKey, Profile> {
     let one = |((application, size, cores, cap), secs, watts): &(TableKey<'_>, i64, i64)| {
         let (application, size, hardware) = ((*application).to_owned(), (*size).to_owned(), "xeon".to_owned());
-        let key = ProfileKey { application, size, hardware, cores: *cores, cap: cap.map(Power::from_watts) };
+        let key =
+            ProfileKey { application, size, hardware, cores: *cores, nodes: None, cap: cap.map(Power::from_watts) };
         let (duration, power) = (Span::from_secs(*secs), Power::from_watts(*watts));
         let energy = Energy::from_joules(secs * watts);
         (key, Profile { duration, power, energy, spread_permille: 0, runs: 10, source })

@@ -75,6 +75,7 @@ impl<'a> Pass<'a> for EasyPass<'a> {
             }
             let cache = self.trial.cache(&candidate);
             self.trial.reserve(&cache);
+            self.head = Some((cache.head, cache.reservation.at));
             self.behind = Some(Behind { cache, is_known: false });
             return Verdict::Untold;
         };

@@ -1,13 +1,16 @@
 //! Random events of a cluster. The properties are in [`run`].
 
 pub mod run;
+mod with;
 
 use std::num::NonZeroU32;
+
+pub use with::with_cores;
 
 use crate::world::World;
 use limo_model::{
     Arrange, Budget, Budgets, Cores, Energy, EstimateSource, Memory, ModeSetting, Power, Predicted, Profile,
-    ProfileKey, Release, Request, Reservation, Span, Time, Warning,
+    ProfileKey, Release, Request, Reservation, Span, Time, Warning, Widths,
 };
 use limo_sched::{Allocation, Core, Event, RestRule};
 use proptest::prelude::*;
@@ -102,6 +105,8 @@ pub struct Ask {
     pub conditions: (u8, u8),
     /// One of two requested reservations, usually none.
     pub reservation: Option<u8>,
+    /// Number of nodes that it may have in addition, if it is moldable.
+    pub more_nodes: u32,
     /// One of the two queues.
     pub queue: Option<u8>,
     pub priority: i32,
@@ -149,6 +154,7 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             accelerators: more.1.1,
             with_cores: false,
             packed: false,
+            more_nodes: 0,
             tasks: more.1.2.and_then(|(count, limit)| Some((NonZeroU32::new(count)?, limit))),
         },
     )
@@ -231,36 +237,6 @@ pub fn wide_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Returns steps in which many jobs request accelerators, some with cores next to them; the golden worlds have no
-/// such steps.
-pub fn with_cores(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
-    let accelerators = proptest::option::weighted(0.3, 1..=2_u32);
-    (steps, accelerators, any::<bool>()).prop_map(|(step, accelerators, with_cores)| match step {
-        Step::Submit(ask) => {
-            Step::Submit(Ask { accelerators: accelerators.unwrap_or(ask.accelerators), with_cores, ..ask })
-        }
-        step => step,
-    })
-}
-
-/// Makes some jobs packed, some of them with more chunks than there are nodes. The golden worlds do not have them.
-pub fn with_packs(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
-    (steps, proptest::option::weighted(0.25, 0..5_u32)).prop_map(|(step, more)| match (step, more) {
-        (Step::Submit(ask), Some(more)) => Step::Submit(Ask { nodes: ask.nodes + more, packed: true, ..ask }),
-        (step, _) => step,
-    })
-}
-
-/// Adds queues, and names one of them for some jobs. The golden worlds have none.
-pub fn with_queues(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
-    let queue = (prop_oneof![1 => Just(0), 2 => 1..8_u8], proptest::bool::weighted(0.2));
-    let step = (steps, proptest::option::of(0..2_u8)).prop_map(|(step, queue)| match step {
-        Step::Submit(ask) => Step::Submit(Ask { queue, ..ask }),
-        step => step,
-    });
-    prop_oneof![9 => step, 1 => [queue.clone(), queue].prop_map(Step::Queues)]
-}
-
 pub fn period() -> impl Strategy<Value = Period> {
     let gap = prop_oneof![Just(0), 0..800_i64];
     let release = prop_oneof![Just(Release::Even), Just(Release::ByPrice)];
@@ -309,7 +285,7 @@ pub fn learn(world: &mut World, draws: [i64; 6], cap: impl Fn(usize) -> Option<P
     for (index, draw) in draws.into_iter().enumerate() {
         let (power, duration) = (Power::from_watts(draw), Span::from_secs(30 + 1000 / (draw + 1)));
         let (application, hardware) = (format!("app{}", index % 2), HARDWARE[index / 2].into());
-        let key = ProfileKey { application, size: String::new(), hardware, cores: None, cap: cap(index) };
+        let key = ProfileKey { application, size: String::new(), hardware, cores: None, nodes: None, cap: cap(index) };
         let (energy, source) = (power * duration, EstimateSource::Learned);
         let profile = Profile { duration, power, energy, spread_permille: 0, runs: 3, source };
         world.apply(Event::ProfileSet { key, profile: Some(profile), by: "root".into() }).expect("a profile");
@@ -362,11 +338,13 @@ pub fn request(now: Time, ask: &Ask) -> Request {
     // Every other job that is alone on one unit of its nodes; in some clusters no unit obeys.
     let has_cap = ask.exclusive && ask.accelerators == 0 && !ask.packed && ask.takes % 2 == 0;
     let named: Vec<String> = (0..2).filter(|bit| mask >> bit & 1 == 1).map(|bit| format!("n{}", 2 * bit)).collect();
+    let [least, most] = [ask.nodes, ask.nodes + ask.more_nodes].map(|nodes| NonZeroU32::new(nodes).expect("a node"));
     let (include, exclude) = if only { (named, Vec::new()) } else { (Vec::new(), named) };
     Request {
         user: USERS[usize::from(ask.takes % 2 == 0)].into(),
         name: "job".into(),
-        nodes: std::num::NonZeroU32::new(ask.nodes).expect("at least one"),
+        nodes: least,
+        widths: (ask.more_nodes > 0).then_some(Widths { least, most, tasks_per_node: None }),
         cores: std::num::NonZeroU32::new(ask.cores).map_or(Cores::All, Cores::Count),
         memory: Memory::from_bytes(ask.memory),
         time_limit: ask.limit.map(Span::from_secs),

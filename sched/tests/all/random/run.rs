@@ -7,9 +7,8 @@ use limo_sched::{Allocation, Event, Job, Options, Phase, Round, Sleep};
 
 use proptest::prelude::*;
 
-use super::{
-    Step, USERS, budgets, config, predictions, reservation, with_packs, with_pauses, with_queues, with_variation,
-};
+use super::with::{with_packs, with_queues, with_ranges};
+use super::{Step, USERS, budgets, config, predictions, reservation, with_pauses, with_variation};
 use crate::world::World;
 
 /// Returns the world after these steps. Checks the properties after each of them.
@@ -35,7 +34,8 @@ pub fn keeps_in(
     cluster: impl Fn(Preset, Options, [i64; 6]) -> World,
 ) {
     let draws = proptest::array::uniform6(0..60_i64);
-    let steps = proptest::collection::vec(with_queues(with_packs(with_pauses(with_variation(step)))), 1..25);
+    let steps =
+        proptest::collection::vec(with_ranges(with_queues(with_packs(with_pauses(with_variation(step))))), 1..25);
     proptest!(config, |(options in options, draws in draws, steps in steps)| {
         let mut run = Run::of(cluster(preset, options, draws), &steps);
         run.heal();

@@ -4,12 +4,13 @@ mod happen;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use limo_model::{
     Allowance, Arrange, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, Factor,
-    JobId, Memory, Meter, Mode, NodeId, NodeSpec, Power, Preset, Price, Profile, ProfileKey, Request, Rest, Span,
-    Switch, Tasks, Time, UnitId, UnitKind, UnitSpec, VariationKey, Warning, WhenUsed,
+    JobId, Memory, Meter, Mode, NodeId, NodeRange, NodeSpec, Power, Preset, Price, Profile, ProfileKey, Request, Rest,
+    Span, Switch, Tasks, Time, UnitId, UnitKind, UnitSpec, VariationKey, Warning, WhenUsed, Widths,
 };
 use limo_sched::{Event, Options, PriceRule, RestRule};
 
@@ -257,6 +258,7 @@ impl Story {
             size: String::new(),
             hardware: hardware.into(),
             cores: given.get("cores").map(|text| parse(text)),
+            nodes: given.get("width").map(|text| parse(text)),
             cap: given.get("cap").map(|text| watts(text)),
         };
         let profile = Profile {
@@ -316,12 +318,13 @@ impl Story {
             hardware.iter().for_each(|hardware| self.profile(&application, hardware, &given));
         }
         let job = self.world.core.next_job();
+        let range: Option<NodeRange> = given.get("chunks").or(given.get("nodes")).map(|text| parse(text));
         let mut request = Request {
             user: given.get("user").copied().unwrap_or("user").to_owned(),
             name: given.get("named").copied().unwrap_or(name).to_owned(),
             application,
             size: String::new(),
-            nodes: given.get("chunks").or(given.get("nodes")).map_or(std::num::NonZeroU32::MIN, |text| parse(text)),
+            nodes: range.map_or(NonZeroU32::MIN, |range| range.least),
             cores: given.get("cores").map_or(Cores::All, |text| parse(text)),
             memory: given.get("memory").map_or(Memory::ZERO, |text| parse(text)),
             time_limit: given.get("limit").map(|text| parse(text)),
@@ -350,6 +353,9 @@ impl Story {
             explore: given.contains_key("explore"),
             queue: given.get("queue").map(|text| (*text).to_owned()),
             predicted: Vec::new(),
+            widths: range.and_then(|NodeRange { least, most }| {
+                (least < most).then_some(Widths { least, most, tasks_per_node: None })
+            }),
         };
         if let Err(refused) = self.world.core.resolve_queue(&mut request) {
             return self.say(&format!("refused {name} {refused}"));

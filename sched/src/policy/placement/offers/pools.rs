@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::rc::Rc;
 
 use limo_model::{NodeId, Part, Power, Request, Span, UnitSpec};
@@ -40,7 +41,7 @@ impl Waking {
 /// Facts about an application on a unit of a class.
 type OnUnit = ((usize, u16), Rc<Looked>);
 
-/// Facts about an application and its size class, on the units that were looked up.
+/// Facts about an application, its size class and a number of nodes, on the units that were looked up.
 pub(super) type OnUnits = Rc<RefCell<Vec<OnUnit>>>;
 
 /// The nodes with units of each kind, in order.
@@ -48,7 +49,7 @@ pub(super) type OnUnits = Rc<RefCell<Vec<OnUnit>>>;
 pub(in crate::policy) struct Pools<'a> {
     pub(super) kinds: BTreeMap<PoolKind, Vec<NodeId>>,
     /// Facts about applications and their size classes on the units of a class.
-    looked: RefCell<BTreeMap<(&'a str, &'a str), OnUnits>>,
+    looked: RefCell<BTreeMap<(&'a str, &'a str, NonZeroU32), OnUnits>>,
 }
 
 impl<'a> Pools<'a> {
@@ -92,7 +93,7 @@ impl<'a> Pools<'a> {
     }
 
     pub(super) fn on_units(&self, request: &'a Request) -> OnUnits {
-        self.looked.borrow_mut().entry((&request.application, &request.size)).or_default().clone()
+        self.looked.borrow_mut().entry((&request.application, &request.size, request.nodes)).or_default().clone()
     }
 }
 

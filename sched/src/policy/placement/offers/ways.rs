@@ -196,6 +196,7 @@ mod tests {
                 size: String::new(),
                 hardware: hardware.into(),
                 cores: None,
+                nodes: None,
                 cap,
             };
             let (power, duration, source) = (Power::from_watts(10), Span::from_secs(secs), EstimateSource::Learned);

@@ -1,0 +1,43 @@
+//! Steps with more kinds of jobs than the golden worlds have.
+
+use proptest::prelude::*;
+
+use super::{Ask, Step};
+
+/// Returns steps in which many jobs request accelerators, some with cores next to them; the golden worlds have no
+/// such steps.
+pub fn with_cores(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    let accelerators = proptest::option::weighted(0.3, 1..=2_u32);
+    (steps, accelerators, any::<bool>()).prop_map(|(step, accelerators, with_cores)| match step {
+        Step::Submit(ask) => {
+            Step::Submit(Ask { accelerators: accelerators.unwrap_or(ask.accelerators), with_cores, ..ask })
+        }
+        step => step,
+    })
+}
+
+/// Makes some jobs packed, some of them with more chunks than there are nodes. The golden worlds do not have them.
+pub fn with_packs(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    (steps, proptest::option::weighted(0.25, 0..5_u32)).prop_map(|(step, more)| match (step, more) {
+        (Step::Submit(ask), Some(more)) => Step::Submit(Ask { nodes: ask.nodes + more, packed: true, ..ask }),
+        (step, _) => step,
+    })
+}
+
+/// Adds queues, and names one of them for some jobs. The golden worlds have none.
+pub fn with_queues(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    let queue = (prop_oneof![1 => Just(0), 2 => 1..8_u8], proptest::bool::weighted(0.2));
+    let step = (steps, proptest::option::of(0..2_u8)).prop_map(|(step, queue)| match step {
+        Step::Submit(ask) => Step::Submit(Ask { queue, ..ask }),
+        step => step,
+    });
+    prop_oneof![9 => step, 1 => [queue.clone(), queue].prop_map(Step::Queues)]
+}
+
+/// Gives some jobs a range of nodes, which may be wider than the cluster. Packed jobs cannot have one.
+pub fn with_ranges(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    (steps, proptest::option::weighted(0.15, 1..4_u32)).prop_map(|(step, more)| match (step, more) {
+        (Step::Submit(ask), Some(more_nodes)) if !ask.packed => Step::Submit(Ask { more_nodes, ..ask }),
+        (step, _) => step,
+    })
+}
