@@ -22,6 +22,8 @@ pub struct FinishedFilter {
     pub names: Vec<String>,
     /// Nodes on which the jobs ran: names in the list `nodes` of the report, which must be JSON.
     pub nodes: Vec<String>,
+    /// Queues of the jobs: the text `queue` of the report.
+    pub queues: Vec<String>,
     /// Earliest end.
     pub since: Option<Time>,
     /// First instant after the selected ends.
@@ -181,6 +183,10 @@ fn restrict(statement: &mut QueryBuilder<Sqlite>, filter: &FinishedFilter) {
         statement.push(" AND EXISTS (SELECT 1 FROM json_each(report, '$.nodes') WHERE value IN ");
         push_list(statement, &filter.nodes);
         statement.push(")");
+    }
+    if !filter.queues.is_empty() {
+        statement.push(" AND json_extract(report, '$.queue') IN ");
+        push_list(statement, &filter.queues);
     }
     if let Some(since) = filter.since {
         statement.push(" AND ended >= ").push_bind(since.unix_ms());

@@ -59,6 +59,9 @@ pub struct FilterArgs {
     /// Show only jobs on these nodes, e.g. n[1-4,7]
     #[arg(short = 'w', long, value_name = "LIST", value_parser = hosts)]
     pub nodelist: Option<Nodes>,
+    /// Show only jobs of these queues
+    #[arg(short, long, value_name = "NAME", value_delimiter = ',')]
+    pub partition: Vec<String>,
 }
 
 impl FilterArgs {
@@ -68,6 +71,7 @@ impl FilterArgs {
             states: self.states.clone(),
             names: self.name.clone(),
             nodes: self.nodelist.as_ref().map(|nodes| nodes.0.clone()).unwrap_or_default(),
+            queues: self.partition.clone(),
         }
     }
 }

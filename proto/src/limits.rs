@@ -132,7 +132,8 @@ impl JobFilter {
         names("users in the filter", &self.users, FILTER_LIMIT)?;
         count("states in the filter", self.states.len(), FILTER_LIMIT)?;
         names("job names in the filter", &self.names, FILTER_LIMIT)?;
-        names("nodes in the filter", &self.nodes, FILTER_LIMIT)
+        names("nodes in the filter", &self.nodes, FILTER_LIMIT)?;
+        names("queues in the filter", &self.queues, FILTER_LIMIT)
     }
 }
 

@@ -57,6 +57,9 @@ pub struct JobFilter {
     /// Names of nodes; one match is enough.
     #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub nodes: Vec<String>,
+    /// Names of queues.
+    #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
+    pub queues: Vec<String>,
 }
 
 impl JobFilter {
@@ -70,6 +73,7 @@ impl JobFilter {
         let among = |list: &[String], value: &String| list.is_empty() || list.contains(value);
         among(&self.users, &job.user)
             && among(&self.names, &job.name)
+            && (self.queues.is_empty() || job.queue.as_ref().is_some_and(|queue| self.queues.contains(queue)))
             && (self.states.is_empty() || self.states.contains(&job.state))
             && (self.nodes.is_empty() || job.nodes.iter().any(|node| self.nodes.contains(node)))
     }

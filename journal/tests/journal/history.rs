@@ -11,10 +11,11 @@ fn rows() -> Vec<FinishedRow> {
     let row = |job: u64| {
         let (user, name) = (if job.is_multiple_of(2) { "ann" } else { "bob" }, if job <= 3 { "cg" } else { "lu" });
         let report = format!(
-            r#"{{"name":"{name}","application":"app-{name}","nodes":["n{}"],"start_now_cost":{},"emulated":{}}}"#,
+            r#"{{"name":"{name}","application":"app-{name}","nodes":["n{}"],"start_now_cost":{},"emulated":{},"queue":{}}}"#,
             job % 3,
             20 * job,
-            job == 4
+            job == 4,
+            if job == 7 { "null" } else { r#""short""# }
         );
         FinishedRow {
             user: user.into(),
@@ -64,6 +65,8 @@ async fn check_filters(journal: &Journal) {
     check(FinishedFilter { users: texts(&["bob", "ann"]), names: texts(&["cg"]), ..all() }, &[3, 2, 1]).await;
     check(FinishedFilter { states: texts(&["failed", "lost"]), ..all() }, &[6]).await;
     check(FinishedFilter { nodes: texts(&["n0", "n9"]), ..all() }, &[6, 3]).await;
+    check(FinishedFilter { queues: texts(&["short"]), users: texts(&["ann"]), ..all() }, &[6, 4, 2]).await;
+    check(FinishedFilter { queues: texts(&["short", "long"]), ..all() }, &[6, 5, 4, 3, 2, 1]).await;
     check(FinishedFilter { since: Some(at(2_000)), until: Some(at(4_000)), ..all() }, &[3, 2]).await;
     check(FinishedFilter { users: texts(&["' OR 1=1"]), ..all() }, &[]).await;
 }

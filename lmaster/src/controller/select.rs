@@ -286,7 +286,7 @@ fn only(job: JobId) -> (u64, u64) {
 
 /// Checks that a selection is short enough to be looked up.
 fn check(selection: &Selection, limit: u32) -> Result<(), String> {
-    let JobFilter { users, states, names, nodes } = &selection.filter;
+    let JobFilter { users, states, names, nodes, queues } = &selection.filter;
     let limit = limit as usize;
     for (what, count) in [
         ("selectors", selection.which.len()),
@@ -294,6 +294,7 @@ fn check(selection: &Selection, limit: u32) -> Result<(), String> {
         ("states", states.len()),
         ("names", names.len()),
         ("nodes", nodes.len()),
+        ("queues", queues.len()),
     ] {
         if count > limit {
             return Err(format!("the request has {count} {what}: the limit is {limit}"));

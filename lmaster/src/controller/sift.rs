@@ -20,6 +20,7 @@ pub(super) struct Sieve<'a> {
     users: HashSet<&'a str>,
     names: HashSet<&'a str>,
     nodes: HashSet<&'a str>,
+    queues: HashSet<&'a str>,
     states: Vec<JobState>,
 }
 
@@ -32,13 +33,18 @@ impl<'a> Sieve<'a> {
                 states.push(*state);
             }
         }
-        Self { users: set(&filter.users), names: set(&filter.names), nodes: set(&filter.nodes), states }
+        let [users, names, nodes, queues] =
+            [&filter.users, &filter.names, &filter.nodes, &filter.queues].map(|list| set(list));
+        Self { users, names, nodes, queues, states }
     }
 
     /// Returns true if a job may pass by its request alone, because a report costs more.
     pub(super) fn may_pass(&self, job: &Job) -> bool {
         let among = |set: &HashSet<&str>, value: &str| set.is_empty() || set.contains(value);
-        among(&self.users, &job.request.user) && among(&self.names, &job.request.name)
+        among(&self.users, &job.request.user)
+            && among(&self.names, &job.request.name)
+            && (self.queues.is_empty()
+                || job.request.queue.as_ref().is_some_and(|of| self.queues.contains(of.as_str())))
     }
 
     fn needs_report(&self) -> bool {

@@ -125,8 +125,9 @@ async fn cancel_says_nothing() {
         states: vec![JobState::Waiting],
         names: vec!["cg".into()],
         nodes: vec![],
+        queues: vec!["short".into()],
     };
-    check(&["cancel", "-u", "ada", "-t", "PD", "--name", "cg"], cancel(&[], filter, None), "").await;
+    check(&["cancel", "-u", "ada", "-t", "PD", "--name", "cg", "-p", "short"], cancel(&[], filter, None), "").await;
     let range = [Selector::Range(JobId(3), JobId(9))];
     let json = "{\"schema\":1,\"signal\":10,\"signalled\":[3,4]}\n";
     check(&["cancel", "3-9", "-s", "usr1", "--json"], cancel(&range, JobFilter::default(), Some(10)), json).await;

@@ -82,6 +82,7 @@ async fn filters() {
     let users = vec!["bob".into(), "eve".into()];
     check(&["-a", "-n", "5", "-u", "bob,eve"], JobFilter { users, ..all() }, 5).await;
     let nodes = vec!["n1".into(), "n2".into()];
+    check(&["-p", "short,long"], JobFilter { queues: vec!["short".into(), "long".into()], ..all() }, 0).await;
     check(&["--name", "cg", "-w", "n[1-2]"], JobFilter { names: vec!["cg".into()], nodes, ..all() }, 0).await;
 }
 
