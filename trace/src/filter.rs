@@ -135,6 +135,7 @@ mod tests {
             queue: -1,
             treatment: crate::workload::Treatment::default(),
             chunks: None,
+            moldable: None,
         };
         Workload { jobs: (0..10).map(job).collect(), start: Some(Time::from_unix_ms(1_000)), ..Workload::default() }
     }

@@ -19,8 +19,9 @@ use limo_model::Span;
 use crate::{Job, Workload};
 use arrivals::Until;
 use bodies::Bodies;
-use draw::{Dice, Stream};
+use draw::Stream;
 
+pub(crate) use draw::Dice;
 pub use error::RecipeError;
 pub use recipe::{
     Arrivals, Length, LublinArrivals, LublinRuntimes, LublinSizes, Popular, Recipe, Runtimes, Sizes, Users, Walltimes,

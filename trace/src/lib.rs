@@ -6,6 +6,7 @@ pub mod batsim;
 pub mod curve;
 pub mod filter;
 pub mod generate;
+pub mod hot_start;
 pub mod input;
 pub mod log_crypt;
 pub mod platform;
@@ -15,4 +16,4 @@ mod workload;
 
 pub use platform::Platform;
 pub use weeks::{WEEK, Week};
-pub use workload::{Application, Chunks, Job, Treatment, Workload};
+pub use workload::{Application, Chunks, Job, Moldable, Treatment, Workload};

@@ -110,6 +110,7 @@ mod tests {
             queue: -1,
             treatment: crate::workload::Treatment::default(),
             chunks: None,
+            moldable: None,
         }
     }
 

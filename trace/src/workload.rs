@@ -1,8 +1,9 @@
 //! Workload in memory: the data of jobs for a simulation, small enough for millions of jobs.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use limo_model::{Chunk, Span, Time};
+use limo_model::{Chunk, Span, Time, Widths};
 
 /// Job of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,13 +25,32 @@ pub struct Job {
     /// Application of column 14, or the index in [`Workload::applications`] if that is not empty; negative if
     /// unknown.
     pub application: i32,
-    /// Queue of column 15; negative if unknown.
+    /// Queue of column 15, or the index in [`Workload::queues`] if that is not empty; negative if unknown.
     pub queue: i32,
     /// Treatment by a policy.
     pub treatment: Treatment,
     /// Index in [`Workload::chunks`], if the format says how the job is divided among nodes. Its processors then only count
     /// in figures.
     pub chunks: Option<u32>,
+    /// Index in [`Workload::moldables`], if the job has a range of nodes. It takes whole nodes; its processors then only
+    /// count in figures.
+    pub moldable: Option<u32>,
+}
+
+/// The range of nodes of a job, and its true running times.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Moldable {
+    /// Numbers of nodes among which a policy chooses.
+    pub widths: Widths,
+    /// Running time by number of nodes; empty if it is the same on all.
+    pub runs: BTreeMap<u32, Span>,
+}
+
+impl Moldable {
+    /// Returns the running time on this number of nodes: that of the nearest smaller number, or of the smallest.
+    pub fn run_on(&self, nodes: u32) -> Option<Span> {
+        self.runs.range(..=nodes).next_back().or_else(|| self.runs.iter().next()).map(|(_, run)| *run)
+    }
 }
 
 /// Equal chunks of a job, of which several may share a node.
@@ -42,13 +62,6 @@ pub struct Chunks {
     pub each: Chunk,
     /// Allowed types of accelerators; empty allows all.
     pub hardware: Vec<String>,
-}
-
-impl Job {
-    /// Returns the name of its queue: the number in the file.
-    pub fn queue(&self) -> Option<String> {
-        (self.queue >= 0).then(|| self.queue.to_string())
-    }
 }
 
 /// Permitted treatment of a job.
@@ -68,6 +81,8 @@ pub struct Treatment {
     pub accelerators: u32,
     /// True if each of its processors may be on any node, with its accelerators.
     pub packed: bool,
+    /// True if it only fills a node before the workload begins; it is in no figure.
+    pub fills: bool,
 }
 
 /// Application of jobs, if the workload names it.
@@ -88,6 +103,10 @@ pub struct Workload {
     pub applications: Vec<Application>,
     /// Chunks of jobs, if the format has them.
     pub chunks: Vec<Chunks>,
+    /// Ranges of nodes of jobs, if the format has them.
+    pub moldables: Vec<Moldable>,
+    /// Names of the queues of jobs, if the format names them.
+    pub queues: Vec<String>,
     /// Start of the workload, if known (`UnixStartTime`).
     pub start: Option<Time>,
     /// Processors of the machine, if known (`MaxProcs`).
@@ -100,6 +119,17 @@ impl Workload {
     /// Returns the chunks of a job, if the format has them.
     pub fn chunks(&self, job: &Job) -> Option<&Chunks> {
         self.chunks.get(usize::try_from(job.chunks?).ok()?)
+    }
+
+    /// Returns the range of nodes of a job, if it has one.
+    pub fn moldable(&self, job: &Job) -> Option<&Moldable> {
+        self.moldables.get(usize::try_from(job.moldable?).ok()?)
+    }
+
+    /// Returns the name of a job's queue: its number in the file, unless the format names queues.
+    pub fn queue(&self, job: &Job) -> Option<String> {
+        let index = usize::try_from(job.queue).ok()?;
+        if self.queues.is_empty() { Some(index.to_string()) } else { self.queues.get(index).cloned() }
     }
 
     /// Adds chunks, unless it has equal ones already. Returns their index for a job.
@@ -150,6 +180,7 @@ mod tests {
                 queue: -1,
                 treatment: Treatment::default(),
                 chunks: None,
+                moldable: None,
             };
             let mut workload = Workload { jobs: vec![job; 8], ..Workload::default() };
             workload.treat(hundredths, |treatment| treatment.may_suspend = true);

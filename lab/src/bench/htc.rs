@@ -51,6 +51,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
         prices: None,
         profiles: &[],
         variation: None,
+        mispredict: None,
         explore: limo_model::JobShare::NONE,
         queues: limo_model::Queues::default(),
         until: None,

@@ -161,6 +161,7 @@ pub fn simulated(
         prices: None,
         profiles: &[],
         variation: None,
+        mispredict: None,
         explore: limo_model::JobShare::NONE,
         queues: limo_model::Queues::default(),
         until: Some(start + WEEK),

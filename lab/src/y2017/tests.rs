@@ -47,6 +47,7 @@ fn workload(jobs: &[(i64, i64, u32)]) -> Workload {
         queue: -1,
         treatment: limo_trace::Treatment::default(),
         chunks: None,
+        moldable: None,
     };
     Workload { jobs: (1..).zip(jobs).map(job).collect(), ..Workload::default() }
 }

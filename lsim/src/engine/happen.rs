@@ -200,6 +200,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
         self.intervals.sort_unstable();
         let fate = if killed { Fate::Killed } else { Fate::Completed };
+        if !self.load.counts(index) {
+            return Ok(());
+        }
         self.sink.job(&JobRow {
             start: Some(run.started.unwrap_or(self.now)),
             end: Some(self.now),

@@ -2,14 +2,15 @@
 //! no state of a simulation.
 
 use limo_model::{
-    Energy, Estimate, NodeSpec, Part, Power, Profile, ProfileKey, Request, Slowdown, Span, Time, Variation,
+    Energy, Estimate, NodeSpec, Part, Power, Profile, ProfileKey, Request, Slowdown, Span, Time, Variation, nodes,
 };
 use limo_sched::Event;
+use limo_trace::hot_start::FILLING_DRAW;
 use limo_trace::platform::Unit;
 use limo_trace::{Platform, Workload};
 
-use super::Variations;
 use super::request::{self, node_specs};
+use super::{Mispredict, Variations};
 use crate::record::{Fate, JobRow};
 
 /// Jobs, each with an index, and other events of the cluster.
@@ -40,6 +41,11 @@ pub trait Load {
     /// Returns true if the job ends with an exit code other than 0.
     fn fails(&self, _: usize) -> bool {
         false
+    }
+
+    /// Returns true if the job counts in figures and rows.
+    fn counts(&self, _: usize) -> bool {
+        true
     }
 
     /// Returns the data of a job before it runs.
@@ -100,6 +106,8 @@ pub struct Trace<'a> {
     pub profiles: &'a [(ProfileKey, Profile)],
     pub variation: Option<&'a Variations>,
     pub changes: &'a [(Time, Change)],
+    /// Predictions of draws, some of them wrong; without it the scheduler has none.
+    pub mispredict: Option<Mispredict>,
 }
 
 impl Load for Trace<'_> {
@@ -132,7 +140,15 @@ impl Load for Trace<'_> {
     }
 
     fn request(&self, index: usize) -> Request {
-        request::request(self.platform, self.workload, &self.workload.jobs[index])
+        let mut request = request::request(self.platform, self.workload, &self.workload.jobs[index]);
+        if let Some(of) = self.mispredict.filter(|_| self.counts(index)) {
+            of.predict((self.platform, self.workload), index, &mut request);
+        }
+        request
+    }
+
+    fn counts(&self, index: usize) -> bool {
+        !self.workload.jobs[index].treatment.fills
     }
 
     fn row(&self, index: usize, fate: Fate) -> JobRow<'static> {
@@ -171,7 +187,11 @@ impl Trace<'_> {
     /// Returns the behaviour of a job as if its units were typical.
     fn typical(&self, index: usize, placement: &[Part]) -> Running {
         let job = &self.workload.jobs[index];
-        let plain = Running { delay: Span::ZERO, run: job.run, walltime: job.walltime, draw: None, slowdown: None };
+        let draw = job.treatment.fills.then_some(FILLING_DRAW);
+        let width = u32::try_from(nodes(placement).count()).unwrap_or(u32::MAX);
+        let on_width = self.workload.moldable(job).and_then(|moldable| moldable.run_on(width));
+        let run = on_width.unwrap_or(job.run);
+        let plain = Running { delay: Span::ZERO, run, walltime: job.walltime, draw, slowdown: None };
         let Some((part, group)) = placement.first().and_then(|part| Some((part, self.platform.group(part.unit.node)?)))
         else {
             return plain;
@@ -190,9 +210,9 @@ impl Trace<'_> {
         };
         let draw = placement.iter().filter_map(share).sum();
         let known = known(unit);
-        let run = known.map_or(job.run, |known| known.duration);
+        let run = on_width.or(known.map(|known| known.duration)).unwrap_or(job.run);
         let slowdown = known.and_then(|known| known.slowdown).or(Some(Slowdown::Factor(unit.cap_factor_permille)));
-        Running { delay, run, draw: Some(draw), slowdown, ..plain }
+        Running { delay, run, draw: plain.draw.or(Some(draw)), slowdown, ..plain }
     }
 
     /// Returns the draw and the running time of a job on each of its units, whose typical time is `run`: each draws by

@@ -7,6 +7,7 @@
 mod happen;
 mod load;
 mod machine;
+mod mispredict;
 mod request;
 mod spending;
 mod steer;
@@ -28,6 +29,7 @@ use crate::record::{Fate, HostUse, Sample, Sink, Summary, WriteError};
 use happen::Due;
 pub use load::{Change, Load, Running, Trace};
 use machine::Machine;
+pub use mispredict::Mispredict;
 pub use request::node_specs;
 pub use spending::Spending;
 use steer::Steered;
@@ -48,6 +50,8 @@ pub struct Scenario<'a> {
     pub profiles: &'a [(ProfileKey, Profile)],
     /// Differences between equal units, if there are any.
     pub variation: Option<&'a Variations>,
+    /// Predictions of draws, some of them wrong; without it the scheduler has none.
+    pub mispredict: Option<Mispredict>,
     /// Share of the jobs that allow it that explore caps.
     pub explore: JobShare,
     /// Queues of the jobs; without any, jobs have no queue.
@@ -153,8 +157,8 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
         Some(limits) if scenario.unwarned => one_by_one(&limits, start),
         limits => (limits, Vec::new()),
     };
-    let Scenario { profiles, variation, .. } = *scenario;
-    let load = Trace { workload, platform, start, profiles, variation, changes: &changes };
+    let Scenario { profiles, variation, mispredict, .. } = *scenario;
+    let load = Trace { workload, platform, start, profiles, variation, changes: &changes, mispredict };
     let Scenario { explore, until, .. } = *scenario;
     let queues = scenario.queues.clone();
     simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, queues, until }, sink)
@@ -343,7 +347,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 self.jobs.insert(id, Present { index, run: None });
             }
             // The job is larger than the platform, or its queue does not accept it.
-            Err(_) => self.sink.job(&self.load.row(index, Fate::Refused))?,
+            Err(_) if self.load.counts(index) => self.sink.job(&self.load.row(index, Fate::Refused))?,
+            Err(_) => {}
         }
         Ok(())
     }
@@ -359,7 +364,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Fate::Unfinished,
                 JobEnd::Refused { .. } => Fate::Refused,
             };
-            if let Some(present) = self.jobs.remove(finished.job) {
+            if let Some(present) = self.jobs.remove(finished.job).filter(|of| self.load.counts(of.index)) {
                 self.sink.job(&self.load.row(present.index, fate))?;
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use limo_model::{Arrange, Chunk, Cores, Memory, Meter, NodeSpec, Request, Rest, Switch, UnitKind, UnitSpec};
 use limo_trace::platform::Group;
-use limo_trace::{Application, Chunks, Job, Platform, Treatment, Workload};
+use limo_trace::{Chunks, Job, Moldable, Platform, Treatment, Workload};
 
 /// Returns the nodes of a platform in order, as the scheduler believes them to be.
 pub fn node_specs(platform: &Platform) -> impl Iterator<Item = NodeSpec> {
@@ -55,7 +55,13 @@ fn spec(group: &Group) -> NodeSpec {
 /// is divided.
 pub fn request(platform: &Platform, workload: &Workload, job: &Job) -> Request {
     if let Some(chunks) = workload.chunks(job) {
-        return of_chunks(chunks, job, workload.application(job));
+        return of_chunks(chunks, workload, job);
+    }
+    if let Some(Moldable { widths, .. }) = workload.moldable(job) {
+        let accelerators = NonZeroU32::new(job.treatment.accelerators);
+        let (nodes, with_cores) = (widths.least, accelerators.is_some());
+        let widths = Some(*widths).filter(|widths| widths.least < widths.most);
+        return Request { nodes, widths, cores: Cores::All, accelerators, with_cores, ..treated(workload, job) };
     }
     let largest = platform.groups.iter().map(Group::widest).max().unwrap_or(1);
     let usual = platform.groups.iter().max_by_key(|group| group.count).map_or(1, Group::widest).max(1);
@@ -73,11 +79,11 @@ pub fn request(platform: &Platform, workload: &Workload, job: &Job) -> Request {
         accelerators: NonZeroU32::new(accelerators),
         with_cores: accelerators > 0,
         arrange: if packed { Arrange::Pack } else { Arrange::Spread },
-        ..treated(job, workload.application(job))
+        ..treated(workload, job)
     }
 }
 
-fn of_chunks(chunks: &Chunks, job: &Job, application: Option<&Application>) -> Request {
+fn of_chunks(chunks: &Chunks, workload: &Workload, job: &Job) -> Request {
     let Chunk { cores, with_cores, accelerators, memory } = chunks.each;
     Request {
         nodes: chunks.count,
@@ -87,12 +93,13 @@ fn of_chunks(chunks: &Chunks, job: &Job, application: Option<&Application>) -> R
         memory,
         hardware: chunks.hardware.clone(),
         arrange: Arrange::Pack,
-        ..treated(job, application)
+        ..treated(workload, job)
     }
 }
 
 /// Makes the request of a job for one core.
-fn treated(job: &Job, application: Option<&Application>) -> Request {
+fn treated(workload: &Workload, job: &Job) -> Request {
+    let application = workload.application(job);
     let Treatment { may_suspend, may_requeue, filler, explore, .. } = job.treatment;
     let (name, variants) =
         application.map_or_else(Default::default, |known| (known.name.clone(), known.variants.clone()));
@@ -103,7 +110,7 @@ fn treated(job: &Job, application: Option<&Application>) -> Request {
         may_requeue,
         filler,
         explore,
-        queue: job.queue(),
+        queue: workload.queue(job),
         // The user does not matter to the core, because rows are made from the workload.
         ..Request::one_core(name)
     }
@@ -132,6 +139,7 @@ mod tests {
             queue: -1,
             treatment,
             chunks: None,
+            moldable: None,
         };
         let found = request(&platform, &Workload::default(), &job);
         assert_eq!((found.nodes.get(), found.is_packed()), (8, true));

@@ -35,7 +35,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     }
 
     pub fn finish(self) -> Result<Summary, SimulationError> {
-        for (_, job) in self.jobs.iter() {
+        for (_, job) in self.jobs.iter().filter(|(_, job)| self.load.counts(job.index)) {
             let start = job.run.as_ref().and_then(|run| run.started);
             self.sink.job(&JobRow { start, ..self.load.row(job.index, Fate::Unfinished) })?;
         }

@@ -392,6 +392,7 @@ fn group(spec: &NodeSpec) -> Group {
         hardware: spec.units.first().map(|unit| unit.hardware.clone()).unwrap_or_default(),
         units: Vec::new(),
         start_delay: Span::ZERO,
+        variation: None,
         draw,
         believed: draw,
         rest,

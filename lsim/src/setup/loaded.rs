@@ -20,6 +20,7 @@ impl Loaded {
             prices: self.prices.clone(),
             profiles: &self.profiles,
             variation: Some(&self.variation),
+            mispredict: self.mispredict,
             explore: self.explore,
             queues: self.queues.clone(),
             until: self.measured().map(|window| window.until),

@@ -3,6 +3,7 @@
 
 mod check;
 pub mod files;
+mod listed;
 mod loaded;
 pub mod options;
 mod queues;
@@ -18,14 +19,14 @@ use limo_model::{
 };
 use limo_sched::Options;
 use limo_trace::filter::{Carried, Window as Filter};
+use limo_trace::hot_start::filling_profiles;
 use limo_trace::{Platform, Treatment, Workload, swf};
 use serde::Deserialize;
 
-use crate::engine::Variations;
+use crate::engine::{Mispredict, Variations};
 use files::name;
 use options::choose;
 pub use values::{Amount, Date, Extent, Ratio, Setting, Share};
-use values::{exact_span, shown};
 
 /// Options of a setup, under the same names on a command line and in the file of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, clap::Args)]
@@ -116,6 +117,14 @@ pub struct Setup {
     /// Queues of jobs: TOML with a table [queue.N] for each queue number of the trace, as in lmaster's settings
     #[arg(long, value_name = "FILE", help_heading = "Jobs")]
     pub queues: Option<PathBuf>,
+    /// Share of the nodes that are full when the workload begins: half of them for 10 minutes, half for 20
+    #[arg(long, value_name = "N%", help_heading = "Jobs")]
+    #[serde(with = "as_text::option")]
+    pub hot_start: Option<Share>,
+    /// Predict the draw of each job: of this share of the jobs as FACTOR times the real one, e.g. 10%:0.6
+    #[arg(long, value_name = "N%:FACTOR[:SEED]", conflicts_with = "profiles", help_heading = "Jobs")]
+    #[serde(with = "as_text::option")]
+    pub mispredict: Option<Mispredict>,
     /// Calendar time of the trace's zero, e.g. 2017-10-26T00:00:00Z [default: UnixStartTime of the trace]
     #[arg(long, value_name = "TIME", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
@@ -154,6 +163,7 @@ pub struct Loaded {
     pub variation: Variations,
     /// Share of the jobs that allow it that explore caps.
     pub explore: JobShare,
+    pub mispredict: Option<Mispredict>,
     pub queues: Queues,
     measure: Option<Extent>,
     /// Repaired and omitted data, and warnings, one line each.
@@ -255,11 +265,15 @@ impl Setup {
             bail!("no job is left to simulate: widen --window, --users or --first");
         }
         let (platform, platform_name, platform_notes) = self.cluster(&workload)?;
+        let workload = self.hot(workload, &platform)?;
         let clock = files::clock(workload.start);
         let prices = self.prices.as_deref().map(|path| files::prices(path, clock)).transpose()?;
         let limits = self.limits.as_deref().map(|path| files::limits(path, clock)).transpose()?;
         let budgets = self.periods(&workload, &platform)?;
-        let profiles = self.profiles.as_deref().map(files::profiles).transpose()?.unwrap_or_default();
+        let mut profiles = self.profiles.as_deref().map(files::profiles).transpose()?.unwrap_or_default();
+        if self.hot_start.is_some() {
+            profiles.extend(filling_profiles(&platform));
+        }
         let variation = Variations {
             actual: Self::variation(self.variation.as_deref(), &platform)?,
             believed: Self::variation(self.believed_variation.as_deref().or(self.variation.as_deref()), &platform)?,
@@ -287,6 +301,7 @@ impl Setup {
             profiles,
             variation,
             explore: self.explore.unwrap_or_default(),
+            mispredict: self.mispredict,
             queues: queues.unwrap_or_default(),
             measure,
             notes,
@@ -294,9 +309,17 @@ impl Setup {
         })
     }
 
-    /// Reads the factors of units, if there is a file.
+    /// Adds the jobs that fill nodes at the start.
+    fn hot(&self, workload: Arc<Workload>, platform: &Platform) -> Result<Arc<Workload>> {
+        let Some(share) = self.hot_start else { return Ok(workload) };
+        let mut workload = Arc::unwrap_or_clone(workload);
+        workload.hot_start(platform, share.0 as f64 / 10_000.0).context("--hot-start")?;
+        Ok(Arc::new(workload))
+    }
+
+    /// Reads the factors of units, if there is a file; else the platform may have some.
     fn variation(file: Option<&Path>, platform: &Platform) -> Result<Variation> {
-        file.map_or_else(|| Ok(Variation::default()), |path| files::variation(path, platform))
+        file.map_or_else(|| Ok(platform.variation()), |path| files::variation(path, platform))
     }
 
     fn options(&self) -> Result<(Options, Vec<String>)> {
@@ -342,39 +365,6 @@ impl Setup {
         let start = workload.start.unwrap_or(Time::from_unix_ms(0));
         let energy = amount.energy(check::full(platform), until - from);
         Ok(Budgets::new(vec![Budget { from: start + from, until: start + until, energy, release }])?)
-    }
-
-    /// Returns the other options, in the order of the help.
-    fn listed(&self) -> Vec<(String, String)> {
-        let set = self.part.iter().chain(&self.set).map(|setting| (setting.key.clone(), setting.value.clone()));
-        let users: Vec<String> = self.users.iter().map(i32::to_string).collect();
-        let given = [
-            ("budget", shown(self.budget)),
-            ("from", self.from.map(exact_span)),
-            ("until", self.until.map(exact_span)),
-            ("budgets", self.budgets.as_deref().map(name)),
-            ("release", shown(self.release)),
-            ("prices", self.prices.as_deref().map(name)),
-            ("limits", self.limits.as_deref().map(name)),
-            ("unwarned", self.unwarned.then(|| "true".to_owned())),
-            ("measure", shown(self.measure)),
-            ("profiles", self.profiles.as_deref().map(name)),
-            ("variation", self.variation.as_deref().map(name)),
-            ("believed-variation", self.believed_variation.as_deref().map(name)),
-            ("suspendable", shown(self.suspendable)),
-            ("requeueable", shown(self.requeueable)),
-            ("fillers", shown(self.fillers)),
-            ("explorable", shown(self.explorable)),
-            ("explore", shown(self.explore)),
-            ("queues", self.queues.as_deref().map(name)),
-            ("start", shown(self.start)),
-            ("window", shown(self.window)),
-            ("users", Some(users.join(",")).filter(|users| !users.is_empty())),
-            ("first", shown(self.first)),
-            ("load", shown(self.load)),
-        ];
-        let given = given.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
-        set.chain(given).collect()
     }
 }
 

@@ -37,7 +37,7 @@ pub fn read(path: &Path, platform: &Platform, workload: &Workload) -> Result<Que
     }
     let known = || queues.iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
     for job in &workload.jobs {
-        match job.queue() {
+        match workload.queue(job) {
             Some(queue) if queues.get(&queue).is_none() => bail!(
                 "{}: job {} of the trace is in queue {queue}, which the file does not have (queues: {})",
                 shown(),

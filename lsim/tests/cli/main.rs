@@ -1,5 +1,6 @@
 //! The real `lsim` in its own folder: exit code, stdout, stderr and files of each command.
 
+mod capping;
 mod compare;
 mod equal;
 mod queues;

@@ -114,6 +114,7 @@ fn built(names: Vec<String>, nature: Nature) -> Result<BatsimPlatform, PlatformE
         draw,
         units: Vec::new(),
         start_delay: Span::ZERO,
+        variation: None,
         believed: draw,
         rest,
     };

@@ -1,19 +1,20 @@
 //! Batsim's JSON workloads: `nb_res`, `jobs`, `profiles`. Jobs may have further keys that Batsim ignores:
 //! `application` is the job's application, `variants` the accelerators for which it has a command. `whole_unit`,
-//! `may_suspend`, `may_requeue`, `filler`, `explore`, `accelerators` and `packed` are as in [`Treatment`].
+//! `may_suspend`, `may_requeue`, `filler`, `explore`, `accelerators` and `packed` are as in [`Treatment`]. `nodes` is a range
+//! of whole nodes such as `2-8`; a profile `delay` may then have `delays`, the seconds by number of nodes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use limo_model::{Span, check_name};
+use limo_model::{NodeRange, NodeRangeError, Span, Widths, check_name};
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
 use crate::input;
-use crate::workload::{Application, Job, Treatment, Workload};
+use crate::workload::{Application, Job, Moldable, Treatment, Workload};
 
 /// Options for reading a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -64,6 +65,7 @@ struct JobText {
     accelerators: u32,
     #[serde(default)]
     packed: bool,
+    nodes: Option<String>,
     #[serde(default)]
     may_suspend: bool,
     #[serde(default)]
@@ -127,11 +129,17 @@ pub fn parse(file: &str, source: impl Read + Send + 'static, options: Options) -
     let reading = Reading { file, profiles: document.profiles, numbered, options, applications: &applications };
     let jobs = document.jobs.iter().enumerate().map(|(index, text)| reading.job(text, index));
     let mut jobs = jobs.collect::<Result<Vec<Job>, _>>()?;
+    let moldables = document.jobs.iter().enumerate().map(|(index, text)| reading.moldable(text, index));
+    let moldables: Vec<Option<Moldable>> = moldables.collect::<Result<_, _>>()?;
+    for (number, (job, _)) in (0..).zip(jobs.iter_mut().zip(&moldables).filter(|(_, moldable)| moldable.is_some())) {
+        job.moldable = Some(number);
+    }
+    let moldables: Vec<Moldable> = moldables.into_iter().flatten().collect();
     reading.same_number(&jobs, &document.jobs)?;
     jobs.sort_by_key(|job| job.submit);
     let note = "not all ids are numbers: jobs are numbered by their place in the file";
     let notes = if numbered { Vec::new() } else { vec![note.to_owned()] };
-    Ok(Workload { jobs, applications, processors: document.nb_res, notes, ..Workload::default() })
+    Ok(Workload { jobs, applications, moldables, processors: document.nb_res, notes, ..Workload::default() })
 }
 
 /// Returns the applications of the jobs, each once, sorted.
@@ -198,9 +206,39 @@ impl Reading<'_> {
                 whole_unit: text.whole_unit,
                 accelerators: text.accelerators,
                 packed: text.packed,
+                fills: false,
             },
             chunks: None,
+            moldable: None,
         })
+    }
+
+    /// Returns the range of nodes of a job, if it has one, with the running times of its profile.
+    fn moldable(&self, text: &JobText, index: usize) -> Result<Option<Moldable>, WorkloadJsonError> {
+        let Some(nodes) = &text.nodes else { return Ok(None) };
+        let fault = |reason: String| WorkloadJsonError::Job {
+            file: self.file.to_owned(),
+            job: text.id.text(),
+            index: index + 1,
+            reason,
+        };
+        let range: NodeRange = nodes.parse().map_err(|error: NodeRangeError| fault(format!("its `nodes`: {error}")))?;
+        if text.packed {
+            return Err(fault("it has `nodes`, so it cannot be `packed`".to_owned()));
+        }
+        let delays = self.profiles.get(&text.profile.text()).and_then(|profile| profile.get("delays"));
+        let delays = delays.map(|delays| delays.as_object().ok_or("`delays`, which is not a table"));
+        let run = |(nodes, seconds): (&String, &Value)| {
+            let nodes = nodes.parse().ok().filter(|nodes| *nodes > 0);
+            Some((nodes?, seconds.as_f64().and_then(span)?))
+        };
+        let runs = delays.transpose().and_then(|delays| {
+            let runs: Option<BTreeMap<u32, Span>> = delays.into_iter().flatten().map(run).collect();
+            runs.ok_or("`delays` with something else than numbers of nodes and seconds")
+        });
+        let runs = runs.map_err(|what| fault(format!("its profile has {what}")))?;
+        let NodeRange { least, most } = range;
+        Ok(Some(Moldable { widths: Widths { least, most, tasks_per_node: None }, runs }))
     }
 
     /// Returns the running time of the job's profile.
@@ -268,128 +306,4 @@ fn span(seconds: f64) -> Option<Span> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str, speed: Option<f64>) -> Result<Workload, String> {
-        let source = io::Cursor::new(text.to_owned().into_bytes());
-        parse("w.json", source, Options { speed }).map_err(|error| error.to_string())
-    }
-
-    fn document(jobs: &str, profiles: &str) -> String {
-        format!("{{\"nb_res\": 4, \"jobs\": [{jobs}], \"profiles\": {{{profiles}}}, \"version\": 0}}")
-    }
-
-    const DELAY: &str = r#""d": {"type": "delay", "delay": 20.2}"#;
-
-    #[test]
-    fn jobs_with_delays() {
-        let jobs = r#"{"id": "w0!12", "subtime": 10.5, "walltime": 100, "res": 4, "profile": "d"},
-            {"id": 3, "subtime": 0.1, "res": 1, "profile": "d", "extra": true},
-            {"id": "first", "subtime": 10.5, "walltime": -1, "res": 1, "profile": "d"}"#;
-        let workload = read(&document(jobs, DELAY), None).expect("a workload");
-        let shown: Vec<_> = workload
-            .jobs
-            .iter()
-            .map(|job| (job.number, job.submit.ms(), job.run.ms(), job.walltime.map(Span::ms), job.processors))
-            .collect();
-        let limit = Some(100_000);
-        assert_eq!(shown, [(2, 100, 20_200, None, 1), (1, 10_500, 20_200, limit, 4), (3, 10_500, 20_200, None, 1)]);
-        assert_eq!(workload.notes.len(), 1);
-        let numbers = read(&document(&jobs.replace("first", "w0!0"), DELAY), None).expect("a workload");
-        assert_eq!(numbers.jobs.iter().map(|job| job.number).collect::<Vec<_>>(), [3, 12, 0]);
-    }
-
-    #[test]
-    fn fields_of_limo_are_read() {
-        let jobs = r#"{"id": 1, "subtime": 0, "res": 8, "profile": "d", "application": "ft", "variants": ["p2000"],
-            "whole_unit": true, "may_suspend": true},
-            {"id": 2, "subtime": 0, "res": 1, "profile": "d", "application": "cg", "may_requeue": true, "explore": true, "accelerators": 2,
-            "packed": true},
-            {"id": 3, "subtime": 0, "res": 1, "profile": "d", "filler": true},
-            {"id": 4, "subtime": 0, "res": 1, "profile": "d", "application": "cg"}"#;
-        let workload = read(&document(jobs, DELAY), None).expect("a workload");
-        let shown = |job: &Job| {
-            let Treatment { may_suspend, may_requeue, filler, explore, whole_unit, accelerators, packed } =
-                job.treatment;
-            let name = workload.application(job).map(|application| application.name.as_str());
-            (
-                name.unwrap_or("-").to_owned(),
-                [may_suspend, may_requeue, filler, explore, whole_unit, packed],
-                accelerators,
-            )
-        };
-        let expected = [
-            ("ft".to_owned(), [true, false, false, false, true, false], 0),
-            ("cg".to_owned(), [false, true, false, true, false, true], 2),
-            ("-".to_owned(), [false, false, true, false, false, false], 0),
-            ("cg".to_owned(), [false; 6], 0),
-        ];
-        assert_eq!(workload.jobs.iter().map(shown).collect::<Vec<_>>(), expected);
-        assert_eq!(workload.applications.len(), 2);
-        assert_eq!(workload.application(&workload.jobs[0]).expect("ft").variants, ["p2000"]);
-        assert_eq!(
-            read(&document(&jobs.replace("\"ft\"", "\"f t\""), DELAY), None).expect_err("refused"),
-            "w.json: job `1` (number 1 of the list): the name `f t` has the character ` `: letters, digits, `.`, `_`, `-`, `+` are allowed"
-        );
-    }
-
-    #[test]
-    fn computation_needs_a_speed() {
-        let job = r#"{"id": 1, "subtime": 0, "walltime": 9, "res": 1, "profile": "16078"}"#;
-        let profile = r#""16078": {"com": 0.0, "type": "msg_par_hg", "cpu": 1607800000000.0}"#;
-        let run = |speed| read(&document(job, profile), speed).map(|workload| workload.jobs[0].run.ms());
-        assert_eq!(run(Some(100e6)), Ok(16_078_000));
-        assert_eq!(
-            run(None).expect_err("refused"),
-            "w.json: job `1`: profile `16078` gives computation (`cpu`), but the hosts' speed is unknown: give Batsim's platform too"
-        );
-        assert!(run(Some(0.0)).expect_err("refused").ends_with("gives a duration that is negative or out of range"));
-    }
-
-    #[test]
-    fn refusals() {
-        let check = |job: &str, profile: &str, expected: &str| {
-            assert_eq!(read(&document(job, profile), Some(1.0)).expect_err("refused"), expected);
-        };
-        let job = |id: &str, fields: &str| format!(r#"{{"id": {id}, "profile": "d", "walltime": 9, {fields}}}"#);
-        let good = job("1", r#""subtime": 0, "res": 1"#);
-        check(
-            &job("1", r#""subtime": -1, "res": 1"#),
-            DELAY,
-            "w.json: job `1` (number 1 of the list): its `subtime` is negative or out of range",
-        );
-        check(
-            &job("1", r#""subtime": 0, "res": 0"#),
-            DELAY,
-            "w.json: job `1` (number 1 of the list): it requests 0 resources (`res`)",
-        );
-        check(
-            &format!("{good},{good}"),
-            DELAY,
-            "w.json: job `1` (number 2 of the list): its number 1 is also that of job number 1 of the list",
-        );
-        check(&good, "", "w.json: job `1`: profile `d` is not in the list of profiles");
-        check(&good, r#""d": {"type": "delay"}"#, "w.json: job `1`: profile `d` has no number `delay`");
-        check(&good, r#""d": {"delay": 3}"#, "w.json: job `1`: profile `d` has no `type`");
-        check(
-            &good,
-            r#""d": {"type": "parallel_homogeneous", "cpu": 1, "com": 5}"#,
-            "w.json: job `1`: profile `d` communicates (`com` is not 0), which is not modelled",
-        );
-        check(
-            &good,
-            r#""d": {"type": "smpi", "trace": "x"}"#,
-            "w.json: job `1`: profile `d` is of type `smpi`: it must be `delay` or `parallel_homogeneous`",
-        );
-        check("", DELAY, "w.json: the file has no jobs");
-        assert_eq!(
-            read("{\"jobs\": [\n{\"id\": 1,", None).expect_err("cut"),
-            "w.json: EOF while parsing a value at line 2 column 9"
-        );
-        assert_eq!(
-            read("{\"jobs\": 1}", None).expect_err("no list"),
-            "w.json: invalid type: integer `1`, expected a sequence at line 1 column 11"
-        );
-    }
-}
+mod tests;

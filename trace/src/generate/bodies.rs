@@ -63,6 +63,7 @@ impl<'a> Bodies<'a> {
             queue: -1,
             treatment: crate::workload::Treatment::default(),
             chunks: None,
+            moldable: None,
         }
     }
 

@@ -18,7 +18,7 @@ pub(super) enum Stream {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Dice {
+pub struct Dice {
     generator: Xoshiro256PlusPlus,
     /// Second normal number of the polar method, which makes two at once.
     spare: Option<f64>,
@@ -26,21 +26,26 @@ pub(super) struct Dice {
 
 impl Dice {
     pub(super) fn new(seed: u64, stream: Stream) -> Self {
+        Self::of_purpose(seed, stream as usize)
+    }
+
+    /// Makes the numbers of one purpose; another purpose has others from the same seed.
+    pub fn of_purpose(seed: u64, purpose: usize) -> Self {
         let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
         // A jump skips 2^128 numbers, so streams never overlap.
-        for _ in 0..stream as usize {
+        for _ in 0..purpose {
             generator.jump();
         }
         Self { generator, spare: None }
     }
 
     /// Draws uniformly from [0, 1), in steps of 2^-53.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.generator.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
     /// Draws uniformly from [low, high).
-    pub(super) fn between(&mut self, low: f64, high: f64) -> f64 {
+    pub fn between(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.unit()
     }
 

@@ -3,6 +3,7 @@
 
 mod line;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -108,7 +109,10 @@ pub fn workload(logged: &[LoggedJob]) -> Workload {
         start: Some(Time::from_unix_ms(first_s.saturating_mul(1_000))),
         ..Workload::default()
     };
+    let names: BTreeSet<&str> = logged.iter().map(|job| job.queue.as_str()).collect();
+    workload.queues = names.into_iter().map(str::to_owned).collect();
     for (number, job) in (1..).zip(logged) {
+        let queue = workload.queues.binary_search(&job.queue).ok().and_then(|queue| i32::try_from(queue).ok());
         let chunks = workload.add_chunks(chunks(job));
         workload.jobs.push(Job {
             number,
@@ -119,9 +123,10 @@ pub fn workload(logged: &[LoggedJob]) -> Workload {
             processors: small(job.cores_or_default()),
             user: -1,
             application: job.kind as i32,
-            queue: -1,
+            queue: queue.unwrap_or(-1),
             treatment: Treatment::default(),
             chunks: Some(chunks),
+            moldable: None,
         });
     }
     workload.jobs.sort_by_key(|job| job.submit);

@@ -10,6 +10,7 @@ use thiserror::Error;
 use toml::Spanned;
 
 use super::unit::{self, CapFactor, Caps, Unit, UnitText};
+use super::variation::VariationText;
 use super::{Draw, Group, Names, Platform, PlatformError, Rest};
 use crate::input;
 
@@ -58,6 +59,7 @@ struct Nodes {
     rest: Option<RestText>,
     #[serde(default, with = "limo_model::as_text::option")]
     start_delay: Option<Span>,
+    variation: Option<VariationText>,
     #[serde(default)]
     unit: Vec<UnitText>,
 }
@@ -115,7 +117,8 @@ impl Nodes {
             up_draw: rest.up_draw,
         });
         let (memory, start_delay) = (self.memory, self.start_delay.unwrap_or_default());
-        Ok(Group { names, count, cores, memory, hardware, units, draw, believed, rest, start_delay })
+        let variation = self.variation.map(VariationText::variation).transpose()?;
+        Ok(Group { names, count, cores, memory, hardware, units, draw, believed, rest, start_delay, variation })
     }
 
     /// Makes one CPU with all the cores.
@@ -323,7 +326,7 @@ draw = "70 W"
         );
         check(
             &TAURUS.replace("cores", "core"),
-            "p.toml:5:1: unknown field `core`, expected one of `name`, `count`, `cores`, `memory`, `hardware`, `idle`, `busy`, `believed-idle`, `believed-busy`, `caps`, `cap-factor`, `cap_factor`, `rest`, `start-delay`, `unit`",
+            "p.toml:5:1: unknown field `core`, expected one of `name`, `count`, `cores`, `memory`, `hardware`, `idle`, `busy`, `believed-idle`, `believed-busy`, `caps`, `cap-factor`, `cap_factor`, `rest`, `start-delay`, `variation`, `unit`",
         );
         check(&TAURUS.replace("80640", "0"), "p.toml:2: `count` is 0: it must be 1 to 1000000");
         check(&TAURUS.replace("80640", "1000001"), "p.toml:2: `count` is 1000001: it must be 1 to 1000000");

@@ -5,12 +5,14 @@
 
 mod file;
 mod unit;
+mod variation;
 
 use limo_model::{Memory, NameError, NodeId, Power, Span, UnitKind, check_name};
 use thiserror::Error;
 
 pub use file::PlatformFileError;
 pub use unit::{Run, Unit};
+pub use variation::{GroupVariation, NodeValues, Quality};
 
 /// Most nodes of a platform.
 pub const NODE_LIMIT: u32 = 1_000_000;
@@ -47,6 +49,8 @@ pub struct Group {
     pub rest: Option<Rest>,
     /// Time from the assignment of a job until its begin on an awake node; not negative.
     pub start_delay: Span,
+    /// Differences between its nodes, if there are any.
+    pub variation: Option<GroupVariation>,
 }
 
 /// Names of the nodes of a group.
@@ -122,6 +126,12 @@ pub enum PlatformError {
         "application `{application}` on unit `{unit}` draws {power} for {duration}: the power must not be negative, and the duration must be above 0 s"
     )]
     Run { application: String, unit: String, power: Power, duration: Span },
+    #[error(
+        "`{key}` has `{value}`, which is no positive value or range: write for example \"triangular 107 W..124 W\", \"uniform 0.9..1.1\", or a list with a value for each node"
+    )]
+    Variation { key: &'static str, value: String },
+    #[error("`{key}` lists {values} values for {count} nodes")]
+    Values { key: &'static str, values: usize, count: u32 },
     #[error("a node has two units named `{unit}`")]
     SameUnit { unit: String },
     #[error("two nodes are named `{name}`")]
@@ -191,6 +201,7 @@ impl Group {
         if self.start_delay < Span::ZERO {
             return Err(PlatformError::NegativeTime { key: "start-delay", value: self.start_delay });
         }
+        self.variation.as_ref().map_or(Ok(()), |variation| variation.check(self.count))?;
         self.rest.as_ref().map_or(Ok(()), Rest::check)
     }
 
@@ -237,6 +248,7 @@ impl Platform {
             believed: Draw { idle: Power::from_watts(100), busy: Power::from_mw(203_120) },
             rest: Some(rest),
             start_delay: Span::ZERO,
+            variation: None,
         };
         Self { groups: vec![group] }
     }

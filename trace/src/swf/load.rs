@@ -149,6 +149,7 @@ fn job(record: &Record, options: Options, counts: &mut Counts) -> Result<Option<
         queue: small(record, Field::Queue)?,
         treatment: crate::workload::Treatment::default(),
         chunks: None,
+        moldable: None,
     }))
 }
 

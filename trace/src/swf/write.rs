@@ -109,6 +109,7 @@ mod tests {
             queue: -1,
             treatment: crate::workload::Treatment::default(),
             chunks: None,
+            moldable: None,
         };
         let bare = Job { number: 8, submit: Span::from_secs(9), wait: None, walltime: None, user: -1, ..job };
         Workload {

@@ -1,14 +1,15 @@
 //! The instances: the published ones, and more of the same kind from their jobs.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use limo_model::{Chunk, Cores, Memory, Power, Slowdown, Span};
+use limo_model::{Power, Slowdown, Span};
+use limo_trace::hot_start::{FILLING_DRAW, FILLINGS};
 use limo_trace::log_crypt::{self, ApplicationKind, LoggedJob};
-use limo_trace::{Application, Chunks, Job, Treatment, Workload};
+use limo_trace::{Application, Workload};
 
+use super::simulate::eurora;
 use crate::predictor::predictions;
 use crate::random::Random;
 
@@ -16,15 +17,6 @@ use crate::random::Random;
 const UNIT_W: i64 = 40;
 const GPU_W: i64 = 62;
 const MIC_W: i64 = 115;
-/// Draw and durations of the jobs that fill nodes at the start.
-const FILLING_W: i64 = 5;
-const FILLING_S: [i64; 2] = [600, 1_200];
-/// Nodes of each type, and their cores and accelerators.
-const NODES_OF_TYPE: u32 = 32;
-// The number is positive.
-const NODE_CORES: NonZeroU32 = NonZeroU32::new(16).expect("positive");
-// The number is positive.
-const NODE_ACCELERATORS: NonZeroU32 = NonZeroU32::new(2).expect("positive");
 /// Bursts of a window: the paper has no number.
 const BURSTS: usize = 5;
 
@@ -115,7 +107,10 @@ impl Published {
     }
 
     /// Makes the load of an instance. A share of the nodes is filled before the first job arrives.
-    pub fn load(&self, logged: &[LoggedJob], filled: f64, seed: u64) -> CappedLoad {
+    ///
+    /// # Errors
+    /// If the platform cannot be read or filled, which is not the case.
+    pub fn load(&self, logged: &[LoggedJob], filled: f64, seed: u64) -> Result<CappedLoad> {
         let mut random = Random::new(seed, 2);
         let mut workload = log_crypt::workload(logged);
         let kinds = logged.iter().map(|job| job.kind);
@@ -135,18 +130,19 @@ impl Published {
             job.application = i32::try_from(job.number - 1).unwrap_or(-1);
         }
         let counted = workload.jobs.len();
-        fill(&mut workload, filled);
-        behaviours.extend(FILLING_S.map(|seconds| Behaviour {
-            cores: Power::from_watts(FILLING_W),
+        let application = |index| Application { name: format!("job{index}"), variants: Vec::new() };
+        workload.applications = (0..behaviours.len()).map(application).collect();
+        workload.hot_start(&eurora()?, filled)?;
+        let filling = workload.applications.len() - behaviours.len();
+        behaviours.extend(FILLINGS.into_iter().take(filling).map(|(_, run)| Behaviour {
+            cores: FILLING_DRAW,
             accelerator: Power::ZERO,
-            run: Span::from_secs(seconds),
-            requested: Span::from_secs(seconds),
+            run,
+            requested: run,
             factor: Slowdown::Factor(0),
             cpi: Slowdown::Factor(0),
         }));
-        let application = |index| Application { name: format!("job{index}"), variants: Vec::new() };
-        workload.applications = (0..behaviours.len()).map(application).collect();
-        CappedLoad { workload, behaviours, counted }
+        Ok(CappedLoad { workload, behaviours, counted })
     }
 }
 
@@ -165,45 +161,4 @@ fn slowdowns(kind: ApplicationKind, random: &mut Random) -> (Slowdown, Slowdown)
     };
     let permille = |value: f64| (value * 1e3).round() as u32;
     (Slowdown::Factor(permille(factor)), Slowdown::Cpi(permille(cpi)))
-}
-
-/// Adds a job for each filled node, evenly on both types of nodes and with both durations; the others arrive a second later.
-/// Their applications are the last ones.
-fn fill(workload: &mut Workload, filled: f64) {
-    let count = (filled * 2.0 * f64::from(NODES_OF_TYPE)).round() as usize;
-    if count == 0 {
-        return;
-    }
-    let next = workload.jobs.len();
-    for job in &mut workload.jobs {
-        job.submit = job.submit + Span::from_secs(1);
-    }
-    let chunks = ["mic", "gpu"].map(|hardware| {
-        let each = Chunk {
-            cores: Cores::Count(NODE_CORES),
-            with_cores: true,
-            accelerators: Some(NODE_ACCELERATORS),
-            memory: Memory::ZERO,
-        };
-        workload.add_chunks(Chunks { count: NonZeroU32::MIN, each, hardware: vec![hardware.to_owned()] })
-    });
-    let filling = (next as i64 + 1..).zip(0..count).map(|(number, index)| {
-        let length = index / 2 % 2;
-        let run = Span::from_secs(FILLING_S[length]);
-        Job {
-            number,
-            submit: Span::ZERO,
-            wait: None,
-            run,
-            walltime: Some(run),
-            processors: NODE_CORES.get(),
-            user: -1,
-            application: i32::try_from(next + length).unwrap_or(-1),
-            queue: -1,
-            treatment: Treatment::default(),
-            chunks: Some(chunks[index % 2]),
-        }
-    });
-    let filling: Vec<Job> = filling.collect();
-    workload.jobs.splice(..0, filling);
 }

@@ -148,7 +148,7 @@ fn runs_of(
     jobs: &[LoggedJob],
     (seed, plan_steps): (u64, u32),
 ) -> Result<Vec<CellRun>> {
-    let load = published.load(jobs, cell.filled, seed);
+    let load = published.load(jobs, cell.filled, seed)?;
     let conditions = |variant, cap| Conditions { variant, cap, plan_steps };
     let peak = run(&load, conditions(LS, None))?.peak;
     let mut runs = Vec::new();

@@ -10,14 +10,13 @@ use limo_model::{
 use limo_sched::{Event, ListOptions, Options, SearchResult, State};
 use limo_trace::Platform;
 use limo_trace::platform::Run;
-use lsim::engine::{Change, Rules, Trace, simulate_load};
+use lsim::engine::{Change, Mispredict, Rules, Trace, simulate_load};
 use lsim::record::{JobRow, Sample, Sink, Summary, WriteError};
 
 use super::instances::CappedLoad;
 
-/// One in this number of jobs is under-predicted, and the predicted part of its draw in thousandths (section 5.2.4).
-const UNDER_PREDICTED: usize = 10;
-const UNDER_PREDICTION: i64 = 600;
+/// One in ten jobs is under-predicted, with 0.6 of its draw (section 5.2.4).
+const UNDER_PREDICTED: Mispredict = Mispredict { hundredths: 1_000, factor_permille: 600, seed: None };
 /// Threshold of the bounded slowdown, in s (equation 3).
 const THRESHOLD_S: f64 = 300.0;
 const EURORA: &str = include_str!("../../../../trace/examples/eurora.toml");
@@ -139,7 +138,8 @@ pub fn run(load: &CappedLoad, conditions: Conditions) -> Result<CappedRun> {
     let start = load.workload.start.unwrap_or(Time::from_unix_ms(0));
     let changes: Vec<(Time, Change)> = laws(load, law).map(|event| (start, Change::Event(Box::new(event)))).collect();
     let workload = &load.workload;
-    let trace = Trace { workload, platform: &platform, start, profiles: &profiles, variation: None, changes: &changes };
+    let (platform, profiles, changes) = (&platform, &profiles, &changes);
+    let trace = Trace { workload, platform, start, profiles, variation: None, changes, mispredict: None };
     let planned = |cap: Power| cap.scaled(margin.unwrap_or(1_000).into(), 1_000);
     let limits = conditions.cap.map(|cap| Band::new(Power::ZERO, planned(cap)).map(Curve::constant)).transpose()?;
     let rules = Rules {
@@ -220,9 +220,17 @@ fn laws(load: &CappedLoad, law: Law) -> impl Iterator<Item = Event> {
     (0..load.behaviours.len()).map(event)
 }
 
+/// Returns the nodes of Eurora.
+///
+/// # Errors
+/// If the file in the program is wrong.
+pub fn eurora() -> Result<Platform> {
+    Ok(Platform::parse("eurora.toml", EURORA)?)
+}
+
 /// Returns the nodes of Eurora, on which each application draws what it does on as many cores as its chunks have.
 fn platform(load: &CappedLoad, law: Law) -> Result<Platform> {
-    let mut platform = Platform::parse("eurora.toml", EURORA)?;
+    let mut platform = eurora()?;
     let cores = cores_of(load);
     for unit in platform.groups.iter_mut().flat_map(|group| &mut group.units) {
         let runs = load.behaviours.iter().enumerate().map(|(application, of)| {
@@ -262,13 +270,13 @@ fn profiles(load: &CappedLoad, platform: &Platform, is_wrong: bool) -> Vec<(Prof
                 UnitKind::Accelerator => (of.accelerator, None),
                 UnitKind::Cpu => (of.cores, Some(cores[&application])),
             };
-            let is_under = is_wrong && application % UNDER_PREDICTED == 0;
-            let power = if is_under { power.scaled(UNDER_PREDICTION, 1_000) } else { power };
+            let power = if is_wrong { UNDER_PREDICTED.predicted(application, power) } else { power };
             let key = ProfileKey {
                 application: load.workload.applications[application].name.clone(),
                 size: String::new(),
                 hardware: unit.hardware.clone(),
                 cores,
+                nodes: None,
                 cap: None,
             };
             let energy: Energy = power * of.requested;

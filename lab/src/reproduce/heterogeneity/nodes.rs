@@ -3,26 +3,7 @@
 
 use crate::random::Random;
 use limo_model::{Factor, NodeId, UnitId, Variation, VariationKey, ratio};
-
-/// A quality from 0 to 1 with a symmetric triangular distribution: the mean of two uniform numbers.
-#[derive(Debug, Clone, Copy)]
-struct Quality([f64; 2]);
-
-impl Quality {
-    fn draw(random: &mut Random) -> Self {
-        Self([random.unit(), random.unit()])
-    }
-
-    /// Draws another quality with this correlation, 0 to 1: each of the two numbers is kept with that probability.
-    fn like(self, random: &mut Random, correlation: f64) -> Self {
-        Self(self.0.map(|kept| if random.unit() < correlation { kept } else { random.unit() }))
-    }
-
-    /// Returns the value in a range.
-    fn within(self, (low, high): (f64, f64)) -> f64 {
-        low + (high - low) * (self.0[0] + self.0[1]) / 2.0
-    }
-}
+use limo_trace::platform::Quality;
 
 /// Mean draw of an application on a node in W, and its duration in s.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,9 +34,9 @@ pub fn uncapped(count: u32, seed: u64) -> [OnNodes; 2] {
     let mut random = Random::new(seed, 0);
     let (mut hpcg, mut stream) = (Vec::new(), Vec::new());
     for _ in 0..count {
-        let dram = Quality::draw(&mut random);
-        let other_dram = dram.like(&mut random, DRAM_CORRELATION);
-        let pkg = [Quality::draw(&mut random), Quality::draw(&mut random)];
+        let dram = Quality::draw(|| random.unit());
+        let other_dram = dram.like(|| random.unit(), DRAM_CORRELATION);
+        let pkg = [Quality::draw(|| random.unit()), Quality::draw(|| random.unit())];
         hpcg.push(Run { pkg: pkg[0].within((107.0, 124.0)), dram: dram.within((30.6, 39.4)), seconds: 300.0 });
         stream.push(Run { pkg: pkg[1].within((119.0, 123.0)), dram: other_dram.within((60.0, 76.0)), seconds: 180.0 });
     }
@@ -67,7 +48,7 @@ pub fn capped(count: u32, seed: u64) -> OnNodes {
     let mut random = Random::new(seed, 0);
     let each = |_| {
         let gamma: f64 = (0..5).map(|_| 9.0 * random.exponential()).sum();
-        let dram = Quality::draw(&mut random).within((30.0, 40.0));
+        let dram = Quality::draw(|| random.unit()).within((30.0, 40.0));
         Run { pkg: 40.0, dram, seconds: (250.0 + gamma).min(400.0) }
     };
     OnNodes { application: "hpcg", runs: (0..count).map(each).collect() }
