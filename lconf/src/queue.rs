@@ -1,14 +1,18 @@
-//! `lconf queue`: shows the queues of the configuration.
+//! `lconf queue`: shows the queues of the configuration, and takes them down and up.
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Failure, Master, Table, answer, answer_json, exit, or_dash};
-use limo_proto::QueueReport;
+use limo_proto::{Change, QueueReport};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum QueueCommand {
     /// List the queues, with `*` after the name of the default
     List,
+    /// Let jobs of a queue start, whatever its state in the master's settings is
+    Up { name: String },
+    /// Let no further job of a queue start; running jobs go on
+    Down { name: String },
 }
 
 #[derive(Serialize)]
@@ -37,9 +41,14 @@ struct QueueJson {
 /// Runs a command.
 ///
 /// # Errors
-/// If the master cannot be asked.
+/// If the master cannot be asked, or refuses.
 pub async fn run(command: QueueCommand, json: bool, master: &Master) -> Result<u8, Failure> {
-    let QueueCommand::List = command;
+    let change = |queue, is_down| Change::QueueState { queue, is_down };
+    match command {
+        QueueCommand::List => {}
+        QueueCommand::Up { name } => return master.change(change(name, false)).await.map(|()| exit::DONE),
+        QueueCommand::Down { name } => return master.change(change(name, true)).await.map(|()| exit::DONE),
+    }
     let queues = master.queues().await?;
     if json {
         let queues = queues.into_iter().map(as_json).collect();

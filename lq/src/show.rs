@@ -30,6 +30,11 @@ pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, 
     Ok(exit::DONE)
 }
 
+/// Returns the range of nodes of a moldable job, with the number that was chosen.
+pub fn nodes(job: &JobReport) -> Option<String> {
+    job.widths.map(|(widths, nodes)| format!("{widths}: {nodes} by the last plan"))
+}
+
 /// Formats the priority, with its parts if there are several.
 pub fn priority(job: &JobReport) -> Option<String> {
     let standing = job.priority?;
@@ -60,7 +65,7 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("application", Some(job.application.clone()));
     let each = if job.packed.is_some() { " per task" } else { "" };
     fact("queue", job.queue.clone());
-    fact("nodes", job.widths.map(|(widths, nodes)| format!("{widths}: {nodes} by the last plan")));
+    fact("nodes", nodes(job));
     fact("tasks", job.packed.as_ref().map(|packed| tasks(job, packed)));
     fact("cores", Some(format!("{}{each}", job.cores)));
     fact("memory", (job.memory > Memory::ZERO).then(|| format!("{}{each}", job.memory)));

@@ -40,8 +40,11 @@ pub struct QueueSpec {
     pub max_nodes: Option<NonZeroU32>,
     /// Users who may submit jobs to it; empty for all users.
     pub users: BTreeSet<String>,
-    /// True if its jobs do not start.
+    /// True if its jobs do not start, by the configuration.
     pub is_down: bool,
+    /// The same by an operator, until the configuration changes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_by_operator: Option<bool>,
     /// True if jobs that name no queue are in it.
     pub is_default: bool,
 }
@@ -50,6 +53,11 @@ impl QueueSpec {
     /// Returns true if jobs of the queue may run on the node of this name.
     pub fn has(&self, node: &str) -> bool {
         self.nodes.is_empty() || self.nodes.contains(node)
+    }
+
+    /// Returns true if its jobs do not start.
+    pub fn is_closed(&self) -> bool {
+        self.down_by_operator.unwrap_or(self.is_down)
     }
 }
 
@@ -152,6 +160,24 @@ impl Queues {
         self.0.get(name)
     }
 
+    /// Returns these queues with the states that an operator set for `before`, except where this changes the state in the
+    /// configuration.
+    #[must_use]
+    pub fn after(mut self, before: &Self) -> Self {
+        for (name, spec) in &mut self.0 {
+            let same = before.get(name).filter(|before| before.is_down == spec.is_down);
+            spec.down_by_operator = same.and_then(|before| before.down_by_operator);
+        }
+        self
+    }
+
+    /// Returns these queues with one down or up by an operator; `None` if there is no such queue.
+    #[must_use]
+    pub fn with_state(mut self, name: &str, is_down: bool) -> Option<Self> {
+        self.0.get_mut(name)?.down_by_operator = Some(is_down);
+        Some(self)
+    }
+
     /// Returns all queues in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &QueueSpec)> {
         self.0.iter().map(|(name, spec)| (name.as_str(), spec))
@@ -238,6 +264,7 @@ impl QueueTable {
             max_nodes: self.max_nodes,
             users: self.users.into_iter().flatten().collect(),
             is_down: self.state == QueueState::Down,
+            down_by_operator: None,
             is_default: self.default,
         })
     }
@@ -309,7 +336,14 @@ mod tests {
     fn the_default_is_found() {
         let found = queues(r#"{"a": {}, "b": {"default": true, "state": "down"}}"#).expect("good");
         assert_eq!(found.default_name(), Some("b"));
-        assert!(found.get("b").is_some_and(|spec| spec.is_down));
+        assert!(found.get("b").is_some_and(|spec| spec.is_down && spec.is_closed()));
+        let up = found.clone().with_state("b", false).expect("a queue");
+        assert!(up.get("b").is_some_and(|spec| !spec.is_closed()));
+        assert_eq!(found.clone().after(&up), up, "the same configuration leaves the state");
+        let mut changed = found.clone();
+        changed.0.get_mut("b").expect("a queue").is_down = false;
+        assert_eq!(changed.clone().after(&up), changed, "a changed one replaces it");
+        assert_eq!(found.clone().with_state("c", true), None);
         assert_eq!(Queues::default().default_name(), None);
     }
 }

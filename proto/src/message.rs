@@ -277,4 +277,6 @@ pub enum Change {
     Slowdown { key: SlowdownKey, law: Option<Slowdown> },
     /// Trains the predictor anew, and ends when the model is in place.
     TrainPredictor,
+    /// Takes a queue down or up, whatever its state in the configuration is.
+    QueueState { queue: String, is_down: bool },
 }

@@ -149,6 +149,10 @@ impl Controller {
                 Err(reason) => return self.refuse(peer, reason, None),
             },
             Change::Limits(limits) => Ok(Event::LimitsSet { limits, by }),
+            Change::QueueState { queue, is_down } => match self.queue_state(&queue, is_down, by) {
+                Ok(event) => Ok(event),
+                Err(reason) => return self.refuse(peer, reason, Some("lconf queue list")),
+            },
             Change::Mode(mode) => Ok(Event::ModeSet { mode, by }),
             Change::Explore(share) => Ok(Event::ExploreSet { share, by }),
             Change::SetVariation(factors) => match self.factors(factors) {

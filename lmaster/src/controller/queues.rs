@@ -1,6 +1,6 @@
 //! Queues: the configured ones come into force, and clients ask for them.
 
-use limo_model::{QueueSpec, host_list};
+use limo_model::{QueueSpec, clip, host_list};
 use limo_proto::{Answer, QueueReport, QueuesQuery};
 use limo_sched::Event;
 
@@ -9,11 +9,14 @@ use super::tx::Tx;
 use super::{Controller, PeerId};
 use crate::changed::CONFIGURATION;
 
+/// Longest part of an unknown name in a refusal, in bytes.
+const NAME_SHOWN: usize = 64;
+
 impl Tx {
     /// Applies the configured queues.
     pub(super) fn queues_in_force(&mut self) {
-        let queues = &self.settings.queues;
-        if self.core.settings().queues == *queues {
+        let queues = self.settings.queues.clone().after(&self.core.settings().queues);
+        if self.core.settings().queues == queues {
             return;
         }
         for (queue, spec) in queues.iter() {
@@ -23,8 +26,18 @@ impl Tx {
                 tracing::warn!(queue, nodes, "the queue names nodes that have not registered so far");
             }
         }
-        let queues = queues.clone();
         self.must(Event::QueuesSet { queues, by: CONFIGURATION.to_owned() });
+    }
+}
+
+impl Controller {
+    /// Returns the event that takes a queue down or up.
+    pub(super) fn queue_state(&self, queue: &str, is_down: bool, by: String) -> Result<Event, String> {
+        let queues = &self.tx.core.settings().queues;
+        let changed = queues.clone().with_state(queue, is_down);
+        let names = || queues.iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+        let refused = || format!("there is no queue `{}` (queues: {})", clip(queue.to_owned(), NAME_SHOWN), names());
+        changed.map(|queues| Event::QueuesSet { queues, by }).ok_or_else(refused)
     }
 }
 
@@ -46,7 +59,7 @@ fn report((name, spec): (&str, &QueueSpec), nodes: [usize; 2]) -> QueueReport {
     QueueReport {
         name: name.to_owned(),
         is_default: spec.is_default,
-        is_down: spec.is_down,
+        is_down: spec.is_closed(),
         expected_wait: spec.expected_wait,
         default_time: spec.default_time,
         max_time: spec.max_time,

@@ -51,7 +51,9 @@ async fn emulated_watts_say_so() {
 
 #[tokio::test]
 async fn explain_a_waiting_job() {
-    let job = waiting_job(3);
+    let [least, nodes, most] = [2, 4, 8].map(|nodes| std::num::NonZeroU32::new(nodes).expect("positive"));
+    let widths = limo_model::Widths { least, most, tasks_per_node: None };
+    let job = limo_proto::JobReport { widths: Some((widths, nodes)), ..waiting_job(3) };
     let wait = job.wait.clone().expect("it waits");
     let reason = wait.shown(|_| "2017-10-26 14:00".into()).to_string();
     let explanation = Explanation {
@@ -72,6 +74,7 @@ async fn explain_a_waiting_job() {
          lower limit  40.0 W\n\
          mode         high; energy costs 80 EUR/MWh\n\
          planned      2017-10-26 21:00 on n[1-2]\n\
+         nodes        2-8: 4 by the last plan\n\
          deadline     2017-10-26 21:00\n\n\
          UNIT    HARDWARE  CAP  DURATION  POWER   ENERGY      COST NOW    WAITING       BAND  ESTIMATE FROM              OBSTACLE\n\
          {cells}{reason}\n\

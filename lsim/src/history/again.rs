@@ -123,10 +123,8 @@ impl<'a> Again<'a> {
             self.past.profiles.get(&ProfileKey { application, size, hardware, cores, nodes, cap })
         };
         let of = |size, cores| on(size, cores, Some(request.nodes.get())).or_else(|| on(size, cores, None));
-        let counted = match request.cores {
-            Cores::Count(count) => of(&request.size, Some(count.get())),
-            Cores::All => None,
-        };
+        let count = if let Cores::Count(count) = request.cores { Some(count.get()) } else { None };
+        let counted = count.and_then(|count| of(&request.size, Some(count)));
         counted.or_else(|| of(&request.size, None)).or_else(|| of("", None))
     }
 

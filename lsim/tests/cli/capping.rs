@@ -30,8 +30,7 @@ fn full_nodes_keep_jobs_waiting_and_are_in_no_row() {
     let files = [("w.swf", WORKLOAD), ("p.toml", PLATFORM)];
     let (rows, draw) = simulated(&files, &format!("{RUN} --hot-start 50%"));
     assert_eq!(rows, ["1 1 101 2", "2 1200 1300 0-3"]);
-    let first = draw.lines().nth(1).expect("a sample");
-    assert!(column(&draw, "consumed_power_w").contains(&"50"), "4 x 10 W idle, and 5 W on two nodes: {first}");
+    assert_eq!(column(&draw, "draw_w")[0], "50", "4 x 10 W idle, and 5 W on two nodes");
 }
 
 /// Two jobs with 40 W above idle on nodes with 40 W idle together: 100 W have room for one of them. If one is predicted
@@ -56,7 +55,7 @@ fn a_range_of_nodes_runs_as_long_as_its_number_says() {
     let job = r#"{"id": 1, "subtime": 0, "res": 2, "profile": "d", "application": "cg", "nodes": "2-4"}"#;
     let workload = format!("{{\"nb_res\": 4, \"jobs\": [{job}], {profiles}}}");
     let known = "application,size,hardware,cores,nodes,cap,duration,power,energy,spread,runs\n\
-                 cg,,cpu,,2,,30 s,40 W,1200 J,0 %,1\ncg,,cpu,,4,,40 s,40 W,1600 J,0 %,1\n";
+                 cg,,node,,2,,30 s,40 W,1200 J,0 %,1\ncg,,node,,4,,40 s,40 W,1600 J,0 %,1\n";
     let files = [("w.json", workload.as_str()), ("p.toml", PLATFORM), ("k.csv", known)];
     let run = "run --trace w.json --platform p.toml --policy fifo --out out";
     assert_eq!(simulated(&files, run).0, ["1 0 40 0-3"]);

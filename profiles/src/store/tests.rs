@@ -168,7 +168,7 @@ fn other_files_are_refused() {
         };
         assert!(matches!(open("CREATE TABLE recipes (cake TEXT)").await, StoreError::Foreign { .. }));
         let newer = "CREATE TABLE keys (id); PRAGMA application_id = 1281977680; PRAGMA user_version = 9";
-        assert!(matches!(open(newer).await, StoreError::Newer { found: 9, known: 3, .. }));
+        assert!(matches!(open(newer).await, StoreError::Newer { found: 9, known: 4, .. }));
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::write(dir.path().join(FILE), "no database at all ".repeat(100)).expect("writable");
         let error = ProfileDb::open(dir.path()).await.map(|_| ()).expect_err("refused");
@@ -190,6 +190,24 @@ fn runs_that_are_surely_their_own_count_once_there_are_enough() {
         // With fewer certain runs than needed, the median is that of all runs, among them an uncertain one.
         assert_eq!(db.all().await.expect("readable")[0].1.duration, Span::from_secs(30));
         assert_eq!(middle(db.learn(of(6, 12, 900)).await), Ok(Some(Span::from_secs(10))));
+    });
+}
+
+#[test]
+fn runs_on_another_number_of_nodes_have_a_profile_of_their_own() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = ProfileDb::open(dir.path()).await.expect("opens");
+        for (job, nodes, seconds) in [(1, None, 10), (2, Some(4), 3)] {
+            db.learn(measured(job, ProfileKey { nodes, ..key("cg", None) }, seconds)).await.expect("learned");
+        }
+        let known = || async {
+            let all = db.all().await.expect("readable");
+            all.into_iter().map(|(key, profile)| (key.nodes, profile.duration.secs())).collect::<Vec<_>>()
+        };
+        assert_eq!(known().await, [(None, 10.0), (Some(4), 3.0)]);
+        db.forget(&ProfileKey { nodes: Some(4), ..key("cg", None) }).await.expect("forgotten");
+        assert_eq!(known().await, [(None, 10.0)]);
     });
 }
 

@@ -17,7 +17,7 @@ fn sample() -> (ProfileKey, Profile) {
         size: "C".into(),
         hardware: "xeon-e3-1275v5".into(),
         cores: Some(8),
-        nodes: None,
+        nodes: Some(4),
         cap: Some(Power::from_watts(65)),
     };
     let profile = Profile {
@@ -31,15 +31,15 @@ fn sample() -> (ProfileKey, Profile) {
     (key, profile)
 }
 
-const HEADER: &str = "application,size,hardware,cores,cap,duration,power,energy,spread,runs\n";
+const HEADER: &str = "application,size,hardware,cores,nodes,cap,duration,power,energy,spread,runs\n";
 
 #[test]
 fn the_text_has_one_line_per_profile() {
     let (key, profile) = sample();
-    let bare = ProfileKey { size: String::new(), cores: None, cap: None, ..key.clone() };
+    let bare = ProfileKey { size: String::new(), cores: None, nodes: None, cap: None, ..key.clone() };
     let text = shown(&[(key, profile), (bare, profile)]);
-    let lines = "cg,C,xeon-e3-1275v5,8,65 W,12.345 s,41.5 W,512.007 J,2.5 %,17\n\
-                 cg,,xeon-e3-1275v5,,,12.345 s,41.5 W,512.007 J,2.5 %,17\n";
+    let lines = "cg,C,xeon-e3-1275v5,8,4,65 W,12.345 s,41.5 W,512.007 J,2.5 %,17\n\
+                 cg,,xeon-e3-1275v5,,,,12.345 s,41.5 W,512.007 J,2.5 %,17\n";
     assert_eq!(text, format!("{HEADER}{lines}"));
     assert_eq!(shown(&[]), HEADER);
 }
@@ -47,19 +47,19 @@ fn the_text_has_one_line_per_profile() {
 #[test]
 fn people_may_order_columns_comment_and_choose_units() {
     let text = "# measured on Tuesday\n\
-                runs, spread,energy,power,duration,cap,cores,hardware,size,application\n\
+                runs, spread,energy,power,duration,cap,nodes,cores,hardware,size,application\n\
                 \n\
-                17,2.5%,0.512007 kJ,0.0415 kW,\"12345 ms\",65 W ,8, xeon-e3-1275v5,C,cg\n";
+                17,2.5%,0.512007 kJ,0.0415 kW,\"12345 ms\",65 W ,4,8, xeon-e3-1275v5,C,cg\n";
     assert_eq!(read(text.as_bytes()).expect("readable"), [sample()]);
 }
 
-/// Reads files from before profiles had cores.
+/// Reads files from before profiles had cores and nodes.
 #[test]
 fn a_file_without_cores_holds_for_any_number() {
     let text = "application,size,hardware,cap,duration,power,energy,spread,runs\n\
                 cg,C,xeon-e3-1275v5,65 W,12.345 s,41.5 W,512.007 J,2.5 %,17\n";
     let (key, profile) = sample();
-    assert_eq!(read(text.as_bytes()).expect("readable"), [(ProfileKey { cores: None, ..key }, profile)]);
+    assert_eq!(read(text.as_bytes()).expect("readable"), [(ProfileKey { cores: None, nodes: None, ..key }, profile)]);
 }
 
 fn check(text: &str, expected: &str) {
@@ -69,7 +69,7 @@ fn check(text: &str, expected: &str) {
 
 #[test]
 fn wrong_headers_are_refused() {
-    let columns = "(columns: application, size, hardware, cores, cap, duration, power, energy, spread, runs)";
+    let columns = "(columns: application, size, hardware, cores, nodes, cap, duration, power, energy, spread, runs)";
     check("", &format!("the file is empty: its first line must be `{}`", HEADER.trim_end()));
     check("# nothing else\n", &format!("the file is empty: its first line must be `{}`", HEADER.trim_end()));
     check("application,colour\n", &format!("line 1: unknown column `colour` {columns}"));
@@ -80,7 +80,7 @@ fn wrong_headers_are_refused() {
 
 #[test]
 fn wrong_fields_are_named_with_line_column_and_value() {
-    let good = ["cg", "C", "xeon", "", "", "1 s", "2 W", "3 J", "0 %", "4"];
+    let good = ["cg", "C", "xeon", "", "", "", "1 s", "2 W", "3 J", "0 %", "4"];
     let with = |column: usize, value: &str| {
         let mut fields = good;
         fields[column] = value;
@@ -104,24 +104,28 @@ fn wrong_fields_are_named_with_line_column_and_value() {
         let expected = "is not a number of cores: 1 to 65536, or empty for any number";
         field(3, cores, &format!("`cores`: `{cores}` {expected}"));
     }
-    field(4, "-5 W", "`cap`: `-5 W` must not be negative");
-    field(5, "12", "`duration`: `12` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)");
-    field(5, "-1 s", "`duration`: `-1 s` must not be negative");
-    field(6, "5 J", "`power`: `5 J` has the unknown unit `J` (units: W, kW, MW, mW)");
-    field(7, "", "`energy`: `` has no number: write for example `1.5 kWh`");
+    for nodes in ["0", "100001", "many"] {
+        let expected = "is not a number of nodes: 1 to 100000, or empty for any number";
+        field(4, nodes, &format!("`nodes`: `{nodes}` {expected}"));
+    }
+    field(5, "-5 W", "`cap`: `-5 W` must not be negative");
+    field(6, "12", "`duration`: `12` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)");
+    field(6, "-1 s", "`duration`: `-1 s` must not be negative");
+    field(7, "5 J", "`power`: `5 J` has the unknown unit `J` (units: W, kW, MW, mW)");
+    field(8, "", "`energy`: `` has no number: write for example `1.5 kWh`");
     for spread in ["2.5", "-1 %", "2.55 %", "%", "429496729.6 %", "1e3 %"] {
         let expected = "is not a spread: write for example `2.5 %`, with at most one decimal";
-        field(8, spread, &format!("`spread`: `{spread}` {expected}"));
+        field(9, spread, &format!("`spread`: `{spread}` {expected}"));
     }
-    field(9, "-4", "`runs`: `-4` is not a number of runs: write 0 to 4294967295");
-    check(&format!("{}{}", with(9, "4"), "cg,C\n"), "line 4: 2 fields, but the header has 10");
-    check(&format!("{}{},5\n", with(9, "4"), good.join(",")), "line 4: 11 fields, but the header has 10");
-    check(&format!("{}{}\n", with(9, "4"), good.join(",")), "line 4: cg/C on xeon is already on line 3");
+    field(10, "-4", "`runs`: `-4` is not a number of runs: write 0 to 4294967295");
+    check(&format!("{}{}", with(10, "4"), "cg,C\n"), "line 4: 2 fields, but the header has 11");
+    check(&format!("{}{},5\n", with(10, "4"), good.join(",")), "line 4: 12 fields, but the header has 11");
+    check(&format!("{}{}\n", with(10, "4"), good.join(",")), "line 4: cg/C on xeon is already on line 3");
 }
 
 #[test]
 fn invalid_utf8_is_refused() {
-    let error = read([HEADER.as_bytes(), b"c\xFFg,C,x,,,1 s,2 W,3 J,0 %,4\n"].concat().as_slice());
+    let error = read([HEADER.as_bytes(), b"c\xFFg,C,x,,,,1 s,2 W,3 J,0 %,4\n"].concat().as_slice());
     assert_eq!(error.expect_err("refused").to_string(), "line 2: not UTF-8 text");
 }
 
@@ -131,7 +135,7 @@ fn key() -> impl Strategy<Value = ProfileKey> {
     (name(), "[A-Za-z0-9._+-]{0,64}", name(), cores, proptest::option::of(0..=i64::MAX)).prop_map(
         |(application, size, hardware, cores, cap)| {
             let cap = cap.map(Power::from_mw);
-            ProfileKey { application, size, hardware, cores, nodes: None, cap }
+            ProfileKey { application, size, hardware, cores, nodes: cores, cap }
         },
     )
 }

@@ -45,7 +45,7 @@ pub(super) fn check(queues: &Queues, request: &Request) -> Result<(), Refused> {
     if !spec.users.is_empty() && !spec.users.contains(&request.user) {
         return Err(Refused::QueueForOthers { queue: queue(), user: request.user.clone() });
     }
-    if spec.is_down && request.immediate {
+    if spec.is_closed() && request.immediate {
         return Err(Refused::QueueIsDown { queue: queue() });
     }
     if let Some(most) = spec.max_time {

@@ -10,7 +10,7 @@
 //! shortest run is chosen. Without such profiles no speed-up is assumed: the job gets the largest number on which it
 //! starts now, and the least while it starts on none, as under Slurm. Numbers that the quota of the user does not admit
 //! are left out. The first [`ASKED`] moldable jobs of the queue are asked about; later ones get the largest number for
-//! which nodes are free. Cost: at most [`KNOWN`] plans for each job, or two and the logarithm of the range.
+//! which nodes are free, and those after the first [`LOOKED`] the largest of all. Cost: at most [`KNOWN`] plans for each job, or two and the logarithm of the range.
 
 use std::num::NonZeroU32;
 
@@ -26,6 +26,10 @@ use crate::view::View;
 /// Number of moldable jobs that are tried in a round's plan.
 const ASKED: usize = 8;
 
+/// Number of moldable jobs of which the free nodes are counted. Later ones get the largest number: those that cannot start
+/// are looked at when the jobs before them have started.
+const LOOKED: usize = 64;
+
 /// Most numbers of nodes with a known duration that are tried: the shortest runs.
 const KNOWN: usize = 16;
 
@@ -38,24 +42,28 @@ pub(super) fn choose_widths(cluster: &mut Cluster, now: Time) {
     let mut jobs: Vec<(u64, JobId)> = places.collect();
     jobs.sort_unstable();
     for (index, (_, id)) in jobs.into_iter().enumerate() {
-        let Some((request, widths)) = moldable(cluster, id) else { continue };
-        let known = durations(cluster, &request, widths);
-        let nodes = match index < ASKED {
-            true => match known {
+        let Some(request) = cluster.state.jobs.get(id).map(|job| &job.request) else { continue };
+        let (before, Some(widths)) = (request.nodes, request.widths) else { continue };
+        let chosen = match index {
+            ..ASKED => match durations(cluster, &Request::clone(request), widths) {
                 Some(known) => earliest_end(cluster, now, id, &known),
                 None => widest(cluster, now, id, widths),
             },
-            false => NonZeroU32::new(room(cluster, now, id, widths)).unwrap_or(widths.least).max(widths.least),
+            ..LOOKED => at_most(room(cluster, now, id, widths), widths),
+            _ => at_most(u32::try_from(cluster.state.nodes.len()).unwrap_or(u32::MAX), widths),
         };
-        let admitted = if may_have(cluster, now, id, nodes) { nodes } else { widths.least };
+        if index >= LOOKED && chosen == before {
+            continue;
+        }
+        let admitted = if may_have(cluster, now, id, chosen) { chosen } else { widths.least };
         set_width(cluster, id, admitted);
         charge_width(cluster, id);
     }
 }
 
-fn moldable(cluster: &Cluster, id: JobId) -> Option<(Request, Widths)> {
-    let request = &cluster.state.jobs.get(id)?.request;
-    request.widths.map(|widths| (Request::clone(request), widths))
+/// Returns the largest number of a range up to a bound, or its least one.
+fn at_most(bound: u32, widths: Widths) -> NonZeroU32 {
+    NonZeroU32::new(bound).map_or(widths.least, |bound| bound.clamp(widths.least, widths.most))
 }
 
 /// Returns the numbers of the range for which the duration of a run is known, if there are two: each with this duration
@@ -149,4 +157,51 @@ fn start_on(cluster: &mut Cluster, now: Time, id: JobId, nodes: NonZeroU32) -> O
     }
     let later = later.into_iter().find(|later| later.job == id);
     later.map(|later| later.at).filter(|at| *at < Time::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use limo_model::{Cores, Memory, Meter, NodeSpec, Power, Preset, UnitKind, UnitSpec, width};
+
+    use super::*;
+    use crate::{Core, Event, Options};
+
+    /// The first 8 jobs are asked about, the next 56 counted, and the others get the largest number.
+    #[test]
+    fn all_jobs_of_a_long_queue_get_the_nodes_that_are_free() {
+        let now = Time::from_unix_ms(1_000);
+        let mut core = Core::new(now, Preset::Fifo, Options::default());
+        for node in 0..150 {
+            let unit = UnitSpec {
+                name: "cpu".into(),
+                hardware: "cpu".into(),
+                kind: UnitKind::Cpu,
+                cores: 1,
+                nameplate: Power::from_watts(10),
+                caps: None,
+            };
+            let spec = NodeSpec {
+                name: format!("n{node}"),
+                units: vec![unit],
+                memory: Memory::ZERO,
+                idle: Power::ZERO,
+                meter: Meter::None,
+                rest: None,
+            };
+            core.apply(now, &Event::NodeUp { spec }).expect("a new node");
+        }
+        let [least, most] = [1, 2].map(|nodes| NonZeroU32::new(nodes).expect("positive"));
+        let widths = Some(Widths { least, most, tasks_per_node: None });
+        for _ in 0..100 {
+            let request = Request { widths, cores: Cores::All, ..Request::one_core("a") };
+            core.submit(now, core.next_job(), request).expect("accepted");
+        }
+        core.round(now);
+        let view = core.view(now);
+        let started = view.active().filter_map(|(_, job)| job.assignment());
+        let widths: Vec<u32> = started.map(|assignment| width(&assignment.placement)).collect();
+        assert_eq!(widths, [2; 75]);
+        let waiting = view.queue().map(|(_, job)| job.request.nodes.get()).next();
+        assert_eq!(waiting, Some(1), "it waits for the least number");
+    }
 }

@@ -1,7 +1,7 @@
 //! Eligibility of a waiting job, from the record alone. Code that runs with every event uses the index instead, which
 //! knows the earlier jobs of a name.
 
-use limo_model::{Dependency, JobId, OverQuota, Request, Time, Wait};
+use limo_model::{Dependency, JobId, OverQuota, QueueSpec, Request, Time, Wait};
 
 use crate::state::{Clock, Phase, State};
 
@@ -38,7 +38,7 @@ pub(crate) fn not_eligible(state: &State, now: Time, id: JobId) -> Option<Wait> 
 pub(crate) fn closed_queue(state: &State, request: &Request) -> Option<Wait> {
     let queue = request.queue.as_ref()?;
     let spec = state.settings.queues.get(queue);
-    let is_closed = spec.is_none_or(|spec| spec.is_down);
+    let is_closed = spec.is_none_or(QueueSpec::is_closed);
     is_closed.then(|| Wait::Queue { queue: queue.clone(), is_known: spec.is_some() })
 }
 

@@ -1,7 +1,7 @@
 //! Queues of the configuration.
 
 use limo_model::{QueueTable, Queues, Wait};
-use limo_proto::{QueueReport, QueuesQuery};
+use limo_proto::{Change, QueueReport, QueuesQuery};
 use limo_sched::Event;
 
 use super::*;
@@ -84,6 +84,37 @@ fn a_queue_refuses_what_it_does_not_accept_and_starts_nothing_while_it_is_down()
     assert_eq!(wait, Some(Wait::Queue { queue: "short".into(), is_known: true }));
     configure(&mut bench, queues("up"));
     assert_eq!(starts(&mut bench), [1, 0]);
+}
+
+#[test]
+fn an_operator_takes_a_queue_down_and_up_whatever_its_settings_say() {
+    let mut bench = Bench::new();
+    configure(&mut bench, queues("up"));
+    let node = bench.node("n1");
+    let (root, client) = (bench.client(0), bench.client(7));
+    let set = |queue: &str, is_down| {
+        ClientToMaster::ChangeConf(Box::new(Change::QueueState { queue: queue.into(), is_down }))
+    };
+    bench.say(root, set("short", true));
+    let job = bench.submit(client, 1);
+    let is_waiting = |bench: &Bench| {
+        let wait = bench.controller.tx.core.reason(job, bench.now);
+        wait == Some(Wait::Queue { queue: "short".into(), is_known: true })
+    };
+    assert!(is_waiting(&bench));
+    configure(&mut bench, queues("up"));
+    assert!(is_waiting(&bench), "the same settings change nothing");
+    bench.say(root, set("short", false));
+    assert!(words(&bench.orders(node)).contains(&"DoExec".to_owned()));
+    configure(&mut bench, queues("down"));
+    let closed =
+        |bench: &Bench| bench.controller.tx.core.settings().queues.get("short").is_some_and(|of| of.is_closed());
+    assert!(closed(&bench), "changed settings count");
+    bench.heard(root);
+    bench.say(root, set("fast", true));
+    assert_eq!(refusal(bench.heard(root).last()), "there is no queue `fast` (queues: long, short)");
+    bench.say(client, set("short", false));
+    assert!(closed(&bench), "a user may not");
 }
 
 #[test]
