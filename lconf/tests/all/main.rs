@@ -5,6 +5,7 @@ mod changes;
 mod escapes;
 mod predictor;
 mod profiles;
+mod queue;
 mod readings;
 mod refusals;
 mod shown;

@@ -12,7 +12,7 @@ fn by_hand() -> (ProfileKey, Profile) {
         size: "C".into(),
         hardware: "xeon".into(),
         cores: None,
-        nodes: None,
+        nodes: Some(4),
         cap: Some(Power::from_watts(40)),
     };
     let profile = Profile {
@@ -28,7 +28,7 @@ fn by_hand() -> (ProfileKey, Profile) {
 
 #[tokio::test]
 async fn set_and_forget() {
-    let name = ["cg", "xeon", "--cap", "40W", "--size", "C"];
+    let name = ["cg", "xeon", "--nodes", "4", "--cap", "40W", "--size", "C"];
     let numbers = ["--duration", "10min", "--power", "41.5W", "--spread", "2.5%"];
     let done = || answer(Answer::Done);
     let (output, asked) = answered(&[&["profile", "set"][..], &name, &numbers].concat(), done()).await;
@@ -42,15 +42,15 @@ async fn listed() {
     let profiles = || answer(Answer::Profiles(vec![profile(), by_hand()]));
     let (output, asked) = answered(&["profile", "list"], profiles()).await;
     let expected = "\
-        APPLICATION  SIZE  HARDWARE  CORES  CAP     DURATION  POWER   ENERGY       SPREAD  RUNS  FROM\n\
-        cg           -     xeon          8     -       10min  90.0 W    0.015 kWh   5.0 %     3  learned\n\
-        cg           C     xeon          -  40.0 W     10min  41.5 W  24900.0 J     2.5 %     0  imported\n";
+        APPLICATION  SIZE  HARDWARE  CORES  NODES  CAP     DURATION  POWER   ENERGY       SPREAD  RUNS  FROM\n\
+        cg           -     xeon          8      -     -       10min  90.0 W    0.015 kWh   5.0 %     3  learned\n\
+        cg           C     xeon          -      4  40.0 W     10min  41.5 W  24900.0 J     2.5 %     0  imported\n";
     assert_eq!((output, asked), (printed(expected), vec![ask(Query::Profiles(ProfilesQuery))]));
     let (output, _) = answered(&["profile", "list", "--json"], profiles()).await;
     let expected = "{\"schema\":1,\"profiles\":[\
-        {\"application\":\"cg\",\"size\":\"\",\"hardware\":\"xeon\",\"cores\":8,\"cap_w\":null,\"duration_s\":600.0,\"power_w\":90.0,\
+        {\"application\":\"cg\",\"size\":\"\",\"hardware\":\"xeon\",\"cores\":8,\"nodes\":null,\"cap_w\":null,\"duration_s\":600.0,\"power_w\":90.0,\
         \"energy_j\":54000.0,\"spread\":0.05,\"runs\":3,\"source\":\"learned\"},\
-        {\"application\":\"cg\",\"size\":\"C\",\"hardware\":\"xeon\",\"cores\":null,\"cap_w\":40.0,\"duration_s\":600.0,\"power_w\":41.5,\
+        {\"application\":\"cg\",\"size\":\"C\",\"hardware\":\"xeon\",\"cores\":null,\"nodes\":4,\"cap_w\":40.0,\"duration_s\":600.0,\"power_w\":41.5,\
         \"energy_j\":24900.0,\"spread\":0.025,\"runs\":0,\"source\":\"imported\"}]}\n";
     assert_eq!(output, printed(expected));
 }
