@@ -21,7 +21,7 @@ use arrivals::Until;
 use bodies::Bodies;
 use draw::Stream;
 
-pub(crate) use draw::Dice;
+pub use draw::Dice;
 pub use error::RecipeError;
 pub use recipe::{
     Arrivals, Length, LublinArrivals, LublinRuntimes, LublinSizes, Popular, Recipe, Runtimes, Sizes, Users, Walltimes,

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use limo_model::{Cores, Power, Predicted, Request, Span, decimal};
+use limo_trace::generate::Dice;
 use limo_trace::platform::Group;
 use limo_trace::{Platform, Workload};
 
@@ -59,7 +60,8 @@ impl Mispredict {
         const ALL: u64 = 10_000;
         match self.seed {
             None => (index % ALL * self.hundredths) % ALL < self.hundredths,
-            Some(seed) => mixed(seed ^ mixed(index)) % ALL < self.hundredths,
+            // A generator for each job, so that the order of the questions does not matter.
+            Some(seed) => Dice::of_purpose(seed ^ (index << 32), 0).unit() * (ALL as f64) < self.hundredths as f64,
         }
     }
 
@@ -95,14 +97,6 @@ fn units<'g>(group: &'g Group, application: &str) -> Vec<(&'g str, u32, Power)> 
     let draw =
         |unit: &limo_trace::platform::Unit| unit.applications.get(application).map_or(unit.draw, |run| run.power);
     group.units.iter().map(|unit| (unit.hardware.as_str(), unit.cores, draw(unit))).collect()
-}
-
-/// Mixes the bits of a number (SplitMix64), so that consecutive ones give unrelated results.
-fn mixed(number: u64) -> u64 {
-    let mut bits = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub(super) enum Stream {
     Users,
 }
 
+/// Random numbers from a seed.
 #[derive(Debug, Clone)]
 pub struct Dice {
     generator: Xoshiro256PlusPlus,

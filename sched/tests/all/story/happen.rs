@@ -146,6 +146,7 @@ impl Story {
                 max_nodes: given.get("max-nodes").map(|text| parse(text)),
                 users: list("users").map(str::to_owned).collect(),
                 is_down: given.contains_key("down"),
+                down_by_operator: None,
                 is_default: given.contains_key("default"),
             };
             (words[0].to_owned(), spec)
