@@ -2,6 +2,7 @@
 //! copies.
 
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
@@ -88,6 +89,8 @@ pub struct Databases {
     pub state_dir: PathBuf,
     /// The backup that a client is fetching.
     pub copies: Arc<Mutex<Option<Copies>>>,
+    /// True once the master stops: a training ends before its next tree.
+    pub stopping: Arc<AtomicBool>,
 }
 
 impl Databases {
@@ -147,11 +150,11 @@ impl Database for Databases {
     }
 
     async fn load_model(&self, at: Time) -> Result<Loaded> {
-        predictor::loaded(&self.profiles, at).await
+        predictor::loaded(&self.profiles, &self.stopping, at).await
     }
 
     async fn train_model(&self, at: Time) -> Result<Model> {
-        predictor::trained(&self.profiles, at).await
+        predictor::trained(&self.profiles, &self.stopping, at).await
     }
 
     async fn make_backup(&self) -> Result<BackupReport> {

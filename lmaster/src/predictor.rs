@@ -1,9 +1,12 @@
 //! The predictor of draws beside the controller: features of jobs, and the training of a model from the profile database. A
 //! training runs in its own thread; only its result reaches the controller.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::{Context, Result, ensure};
-use limo_model::{Request, Time, application};
-use limo_profiles::predict::{Features, LEAST_ROWS, Predictor, Settings, Submission, train};
+use limo_model::{Request, Time};
+use limo_profiles::predict::{Features, LEAST_ROWS, Predictor, Settings, train_until};
 use limo_profiles::{ProfileDb, StoredModel};
 use limo_sched::OnHardware;
 
@@ -27,41 +30,29 @@ pub struct Loaded {
     pub since: u32,
 }
 
-/// Returns what is known of a job when it is submitted, for one chunk on a unit. Like profiles, predictions are of one
-/// chunk: jobs on several nodes have the same one on each.
-pub fn features(request: &Request, on: &OnHardware, (is_task, submitted): (bool, Time)) -> Features {
-    let name = request.application.as_str();
-    Features::of(&Submission {
-        user: &request.user,
-        queue: "",
-        application: if name == application::UNKNOWN { "" } else { name },
-        name: &request.name,
-        array: is_task,
-        requested: request.time_limit,
-        nodes: 1,
-        cores: on.cores,
-        accelerators: u32::from(on.is_accelerator),
-        hardware: &on.hardware,
-        memory_mib: request.memory.bytes() >> 20,
-        submitted,
-    })
+/// Returns what is known of a job when it is submitted, for one chunk on a unit.
+pub fn features(request: &Request, on: &OnHardware, of: (bool, Time)) -> Features {
+    Features::of_chunk(request, (&on.hardware, on.cores, on.is_accelerator), of)
 }
 
 /// Trains a model with the next number from all finished jobs, and keeps it.
 ///
 /// # Errors
-/// If there are too few jobs, or the database cannot be read or written.
-pub async fn trained(profiles: &ProfileDb, at: Time) -> Result<Model> {
+/// If there are too few jobs, the database cannot be read or written, or the master is stopping.
+pub async fn trained(profiles: &ProfileDb, stopping: &Arc<AtomicBool>, at: Time) -> Result<Model> {
     let (jobs, newest) = profiles.finished_after(0).await?;
     let count = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
     ensure!(count >= LEAST_ROWS, "{count} measured jobs have finished: a training needs {LEAST_ROWS}");
     let number = profiles.model().await?.map_or(1, |before| before.number.saturating_add(1));
+    let stopping = Arc::clone(stopping);
     let train = move || {
-        let predictor = train(&jobs, Settings { number, seed: SEED });
+        let settings = Settings { number, seed: SEED };
+        let predictor = train_until(&jobs, settings, &|| stopping.load(Ordering::Relaxed))?;
         let bytes = predictor.to_bytes();
-        (predictor, bytes)
+        Some((predictor, bytes))
     };
-    let (predictor, bytes) = tokio::task::spawn_blocking(train).await.context("the training failed")?;
+    let found = tokio::task::spawn_blocking(train).await.context("the training failed")?;
+    let (predictor, bytes) = found.context("the master is stopping")?;
     profiles.keep_model(StoredModel { number, trained: at, rows: count, newest, bytes }).await?;
     Ok(Model { predictor, trained: at, rows: count })
 }
@@ -70,7 +61,7 @@ pub async fn trained(profiles: &ProfileDb, at: Time) -> Result<Model> {
 ///
 /// # Errors
 /// If the database cannot be read or written.
-pub async fn loaded(profiles: &ProfileDb, at: Time) -> Result<Loaded> {
+pub async fn loaded(profiles: &ProfileDb, stopping: &Arc<AtomicBool>, at: Time) -> Result<Loaded> {
     let Some(StoredModel { number, trained: then, rows, newest, bytes }) = profiles.model().await? else {
         let (jobs, _) = profiles.finished_after(0).await?;
         return Ok(Loaded { model: None, since: u32::try_from(jobs.len()).unwrap_or(u32::MAX) });
@@ -79,14 +70,14 @@ pub async fn loaded(profiles: &ProfileDb, at: Time) -> Result<Loaded> {
     let since = u32::try_from(later.len()).unwrap_or(u32::MAX);
     let read = move || {
         let mut predictor = Predictor::from_bytes(&bytes)?;
-        later.iter().for_each(|job| predictor.observe(job));
+        predictor.observe_all(&later);
         Ok::<_, limo_profiles::predict::ModelError>(predictor)
     };
     match tokio::task::spawn_blocking(read).await.context("the model cannot be read")? {
         Ok(predictor) => Ok(Loaded { model: Some(Model { predictor, trained: then, rows }), since }),
         Err(error) => {
             tracing::warn!(%error, number, "the model of the predictor is not used: another one is trained");
-            Ok(Loaded { model: Some(trained(profiles, at).await?), since: 0 })
+            Ok(Loaded { model: Some(trained(profiles, stopping, at).await?), since: 0 })
         }
     }
 }
@@ -108,7 +99,8 @@ mod tests {
     fn job() -> FinishedJob {
         let features = features(&Request::one_core("cg"), &on(), (false, AT));
         let (mean, nameplate) = (Power::from_watts(40), Power::from_watts(100));
-        FinishedJob { features, mean, peak: mean, nameplate, duration: Span::from_secs(60) }
+        let duration = Span::from_secs(60);
+        FinishedJob { features, mean, peak: mean, nameplate, duration, submitted: AT, ended: AT.moved(duration) }
     }
 
     async fn database(dir: &std::path::Path, jobs: u32) -> ProfileDb {
@@ -117,6 +109,18 @@ mod tests {
             db.add_finished(JobId(number), job()).await.expect("kept");
         }
         db
+    }
+
+    fn going_on() -> Arc<AtomicBool> {
+        Arc::default()
+    }
+
+    #[tokio::test]
+    async fn a_master_that_stops_keeps_no_model() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = database(dir.path(), 20).await;
+        let stopped = trained(&db, &Arc::new(AtomicBool::new(true)), AT).await.expect_err("stopped").to_string();
+        assert_eq!((stopped.as_str(), db.model().await), ("the master is stopping", Ok(None)));
     }
 
     #[test]
@@ -129,7 +133,7 @@ mod tests {
             OnHardware { is_accelerator: true, ..on() },
         ];
         assert!(others.iter().all(|other| of(other) != of(&on())));
-        let unknown = features(&Request::one_core(application::UNKNOWN), &on(), (false, AT));
+        let unknown = features(&Request::one_core(limo_model::application::UNKNOWN), &on(), (false, AT));
         assert_eq!(unknown.application, 0);
     }
 
@@ -137,13 +141,13 @@ mod tests {
     async fn models_are_numbered_kept_and_learn_what_has_finished_since() {
         let dir = tempfile::tempdir().expect("a directory");
         let db = database(dir.path(), 19).await;
-        let few = trained(&db, AT).await.expect_err("too few").to_string();
+        let few = trained(&db, &going_on(), AT).await.expect_err("too few").to_string();
         assert_eq!(few, "19 measured jobs have finished: a training needs 20");
-        let none = loaded(&db, AT).await.expect("readable");
+        let none = loaded(&db, &going_on(), AT).await.expect("readable");
         assert_eq!((none.model.is_none(), none.since), (true, 19));
         db.add_finished(JobId(20), job()).await.expect("kept");
         for number in 1..=2 {
-            let model = trained(&db, AT).await.expect("enough jobs");
+            let model = trained(&db, &going_on(), AT).await.expect("enough jobs");
             assert_eq!((model.predictor.number(), model.rows, model.trained), (number, 20, AT));
             assert!(model.predictor.trial().is_better_than_nameplate());
         }
@@ -151,23 +155,23 @@ mod tests {
         for number in 21..=60 {
             db.add_finished(JobId(number), more).await.expect("kept");
         }
-        let found = loaded(&db, AT).await.expect("readable");
+        let found = loaded(&db, &going_on(), AT).await.expect("readable");
         let model = found.model.expect("a model");
         assert_eq!((found.since, model.predictor.number(), model.rows), (40, 2, 20));
         let mean = model.predictor.predict(&job().features).expect("known").mean;
-        assert!((Power::from_watts(75)..Power::from_watts(85)).contains(&mean), "{mean}");
+        assert!((Power::from_watts(70)..Power::from_watts(90)).contains(&mean), "{mean}");
     }
 
     #[tokio::test]
     async fn a_model_of_another_version_is_replaced() {
         let dir = tempfile::tempdir().expect("a directory");
         let db = database(dir.path(), 20).await;
-        trained(&db, AT).await.expect("enough jobs");
+        trained(&db, &going_on(), AT).await.expect("enough jobs");
         let mut kept = db.model().await.expect("readable").expect("a model");
         kept.bytes[4] = 1;
         kept.number = 7;
         db.keep_model(kept).await.expect("kept");
-        let found = loaded(&db, AT).await.expect("trained anew");
+        let found = loaded(&db, &going_on(), AT).await.expect("trained anew");
         assert_eq!((found.model.expect("a model").predictor.number(), found.since), (8, 0));
         let kept = db.model().await.expect("readable").expect("a model");
         assert!(kept.number == 8 && Predictor::from_bytes(&kept.bytes).is_ok());

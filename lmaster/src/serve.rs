@@ -368,7 +368,7 @@ impl Shell {
             Effect::RestoreBallast => self.store.restore_ballast(),
             Effect::Ask(ticket, question) => self.store.ask(ticket, question),
             Effect::Learn(lesson) => self.store.learn(*lesson),
-            Effect::Observe(job, row) => self.store.observe(job, *row),
+            Effect::Observe(job, row) => self.store.observe(job, row),
             Effect::GiveBack => freed::give_back(),
             Effect::DropBackup => self.store.drop_backup(),
             Effect::Part(peer) => self.hang_up(peer),

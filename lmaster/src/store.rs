@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
 use limo_journal::{Batch, Journal, Recovered};
@@ -49,7 +50,13 @@ impl Store {
         let profiles = ProfileDb::open(dir).await.context("cannot open the profile database")?;
         let (journal, profiles) = (Arc::new(journal), Arc::new(profiles));
         backup::clean(dir);
-        let databases = Databases { journal, profiles, state_dir: dir.to_owned(), copies: Arc::default() };
+        let databases = Databases {
+            journal,
+            profiles,
+            state_dir: dir.to_owned(),
+            copies: Arc::default(),
+            stopping: Arc::default(),
+        };
         Ok((Self { databases, answers, asked: JoinSet::new() }, recovered))
     }
 
@@ -121,9 +128,10 @@ impl Store {
         });
     }
 
-    /// Waits for running queries, then closes the journal.
+    /// Stops a training, waits for running queries, then closes the journal.
     pub async fn close(self) {
         let Self { databases, asked, .. } = self;
+        databases.stopping.store(true, Ordering::Relaxed);
         asked.join_all().await;
         if let Some(journal) = Arc::into_inner(databases.journal) {
             journal.close().await;

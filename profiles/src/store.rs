@@ -95,7 +95,8 @@ PRAGMA user_version = 3;
 COMMIT;
 ";
 
-/// Upgrades version 3 to 4. Known profiles hold for any number of nodes.
+/// Upgrades version 3 to 4. Known profiles hold for any number of nodes. Jobs that finished before have no times: they
+/// count as submitted when they ended.
 const FOURTH: &str = "
 PRAGMA foreign_keys = OFF;
 BEGIN IMMEDIATE;
@@ -107,6 +108,8 @@ CREATE TABLE keys_4 (
 INSERT INTO keys_4 SELECT id, application, size, hardware, cores, 0, cap_mw, learned FROM keys;
 DROP TABLE keys;
 ALTER TABLE keys_4 RENAME TO keys;
+ALTER TABLE finished ADD COLUMN submitted_ms INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE finished ADD COLUMN ended_ms INTEGER NOT NULL DEFAULT 0;
 PRAGMA user_version = 4;
 COMMIT;
 PRAGMA foreign_keys = ON;

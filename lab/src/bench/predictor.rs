@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use anyhow::Result;
-use limo_profiles::predict::{FinishedJob, Predictor, Settings, train};
+use limo_profiles::predict::{Features, FinishedJob, Predictor, Settings, train};
 
 use super::figure::{Figure, Limit};
 use super::host::Watch;
@@ -35,7 +35,8 @@ pub fn measure(quick: bool) -> Result<Vec<Figure>> {
         black_box(model.predict(&row.features));
     }));
     let mut learning = model.clone();
-    let observed = each(Box::new(|row| learning.observe(row)));
+    let expected = model.predict(&Features::default()).map(|found| found.draw());
+    let observed = each(Box::new(|row| learning.observe(row, expected.as_ref())));
     let bytes = model.to_bytes();
     let begun = Instant::now();
     black_box(Predictor::from_bytes(&bytes)?);

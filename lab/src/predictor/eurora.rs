@@ -37,7 +37,7 @@ pub fn cases(folder: &Path) -> Result<Vec<KnownJob>> {
             cases.push((id, case(&job, *mean)));
         }
     }
-    cases.sort_by(|(id, case), (other, second)| (case.submitted, id).cmp(&(second.submitted, other)));
+    cases.sort_by(|(id, case), (other, second)| (case.row.submitted, id).cmp(&(second.row.submitted, other)));
     Ok(cases.into_iter().map(|(_, case)| case).collect())
 }
 
@@ -97,8 +97,8 @@ fn case(job: &LoggedJob, mean: Power) -> KnownJob {
         ..Submission::default()
     };
     let duration = Span::from_secs((job.end_s - job.start_s).max(1));
-    let row = FinishedJob { features: Features::of(&submission), mean, peak: mean, nameplate: Power::ZERO, duration };
-    let start = time(job.start_s.max(job.arrival_s));
-    let end = start.moved(duration);
-    KnownJob { row, submitted: time(job.arrival_s), start, end, expected: None }
+    let (submitted, start) = (time(job.arrival_s), time(job.start_s.max(job.arrival_s)));
+    let (features, nameplate, ended) = (Features::of(&submission), Power::ZERO, start.moved(duration));
+    let row = FinishedJob { features, mean, peak: mean, nameplate, duration, submitted, ended };
+    KnownJob { row, start, expected: None }
 }

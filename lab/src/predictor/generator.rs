@@ -188,8 +188,10 @@ fn case(applications: &[Application], user: &User, index: usize, now: f64, rando
         peak: power(measured * application.peak.exp()),
         nameplate: limo_model::Power::ZERO,
         duration: Span::from_ms((seconds * 1e3) as i64),
+        submitted: time(now),
+        ended: time(now + seconds),
     };
-    KnownJob { row, submitted: time(now), start: time(now), end: time(now + seconds), expected: Some(power(expected)) }
+    KnownJob { row, start: time(now), expected: Some(power(expected)) }
 }
 
 #[cfg(test)]
@@ -202,7 +204,7 @@ mod tests {
     fn the_recipe_is_kept() {
         let cases = generate(&Recipe { jobs: 20_000, ..RECIPE });
         assert_eq!(cases, generate(&Recipe { jobs: 20_000, ..RECIPE }));
-        assert!(cases.is_sorted_by_key(|case| case.submitted));
+        assert!(cases.is_sorted_by_key(|case| case.row.submitted));
         let mut by_user: BTreeMap<u32, u32> = BTreeMap::new();
         cases.iter().for_each(|case| *by_user.entry(case.features().user).or_default() += 1);
         // The sum of rank^-1.1 for 500 users is 5.2, so the first one has 19 % of the jobs, and nearly all have some.

@@ -18,10 +18,8 @@ use limo_profiles::predict::{Features, FinishedJob};
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownJob {
     pub row: FinishedJob,
-    pub submitted: Time,
-    /// Start and end of the run.
+    /// Start of the run.
     pub start: Time,
-    pub end: Time,
     /// The draw that an all-knowing predictor expects; `None` if it is not known.
     pub expected: Option<Power>,
 }

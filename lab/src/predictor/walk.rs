@@ -57,9 +57,9 @@ enum WalkStep {
 pub fn walk(cases: &[KnownJob], walk: &Walk) -> Walked {
     let each = |(index, case): (usize, &KnownJob)| {
         [
-            (case.submitted, WalkStep::Submission(index)),
+            (case.row.submitted, WalkStep::Submission(index)),
             (case.start, WalkStep::Start(index)),
-            (case.end, WalkStep::End(index)),
+            (case.row.ended, WalkStep::End(index)),
         ]
     };
     let mut happenings: Vec<(Time, WalkStep)> = cases.iter().enumerate().flat_map(each).collect();
@@ -106,7 +106,7 @@ pub fn walk(cases: &[KnownJob], walk: &Walk) -> Walked {
                 unpredicted -= u32::from(predicted[index].is_none());
                 rows.push(cases[index].row);
                 let Some(model) = &mut model else { continue };
-                model.observe(&cases[index].row);
+                model.observe(&cases[index].row, predicted[index].map(|found| found.draw()).as_ref());
                 if rows.len() == trained + walk.again {
                     found.trainings += 1;
                     trained = rows.len();
@@ -146,7 +146,7 @@ fn sum(
 pub fn split(cases: &[KnownJob], seed: u64) -> Errors {
     let (first, last) = cases.split_at(training(cases.len()));
     let mut rows: Vec<&KnownJob> = first.iter().collect();
-    rows.sort_by_key(|case| case.end);
+    rows.sort_by_key(|case| case.row.ended);
     let rows: Vec<FinishedJob> = rows.into_iter().map(|case| case.row).collect();
     let model = train(&rows, Settings { number: 1, seed });
     let mut errors = Errors::default();
@@ -174,8 +174,9 @@ mod tests {
         let mean = Power::from_watts(watts);
         let time = |secs| Time::from_unix_ms(1_000 * secs);
         let duration = Span::from_secs(end - submitted);
-        let row = FinishedJob { features, mean, peak: mean, nameplate: Power::ZERO, duration };
-        KnownJob { row, submitted: time(submitted), start: time(submitted), end: time(end), expected: None }
+        let (submitted, ended) = (time(submitted), time(end));
+        let row = FinishedJob { features, mean, peak: mean, nameplate: Power::ZERO, duration, submitted, ended };
+        KnownJob { row, start: submitted, expected: None }
     }
 
     /// Jobs of 10 W until 1,000 s, and of 20 W that end only after the last submission.

@@ -7,11 +7,10 @@ use std::collections::BTreeSet;
 
 use limo_journal::{Batch, CommitError, FinishedRow, NoRoom, RecoverError, Recovered};
 use limo_model::{Attempt, JobId, NodeId, StopReason, UsedUp, Wait};
-use limo_profiles::predict::FinishedJob;
 use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Registration};
 use limo_sched::{Command, Round};
 
-use super::finished::{lesson, observed, row};
+use super::finished::{Observation, lesson, observed, row};
 use super::node_peer::Welcome;
 use super::submit::Attach;
 use super::{Controller, Effect, Fault, Lesson, PeerId, Question, Ticket, faults};
@@ -43,7 +42,7 @@ pub(super) enum After {
     Attach(PeerId, Attach),
     Finished(Box<JobReport>),
     Learn(Box<Lesson>),
-    Observe(JobId, Box<FinishedJob>),
+    Observe(JobId, Box<Observation>),
     /// A job has used up its allowance and continues.
     UsedUp(JobId, UsedUp),
     /// Nodes that must sleep.
@@ -101,7 +100,7 @@ impl Controller {
                 self.learn_variation(&lesson);
                 self.tx.effects.push(Effect::Learn(lesson));
             }
-            After::Observe(job, row) => self.observe(job, row),
+            After::Observe(job, observation) => self.observe(job, *observation),
             After::Sleep(nodes) => self.sleepers.put_to_sleep(&mut self.tx, &self.nodes, &nodes),
             After::Wake(nodes) => self.sleepers.wake_nodes(&mut self.tx, &nodes),
             After::Slice(peer) => self.sessions.slice_written(peer),
@@ -170,13 +169,13 @@ impl Controller {
                 Err(error) => tracing::error!(%error, job = %finished.job, "a report cannot be written"),
             }
             let lesson = lesson(finished, &live.request.on(&finished.placement), self.tx.core.nodes());
-            let row = observed(finished, live, (report.submitted, self.tx.core.nodes()));
+            let observation = observed(finished, live, (&report, self.tx.core.nodes()));
             self.tx.commits.batch().gate(After::Finished(Box::new(report)));
             if let Some(lesson) = lesson {
                 self.tx.commits.batch().gate(After::Learn(Box::new(lesson)));
             }
-            if let Some(row) = row {
-                self.tx.commits.batch().gate(After::Observe(finished.job, Box::new(row)));
+            if let Some(observation) = observation {
+                self.tx.commits.batch().gate(After::Observe(finished.job, Box::new(observation)));
             }
         }
         let command = |command: &Command| match command {

@@ -68,7 +68,7 @@ pub enum Effect {
     Ask(Ticket, Question),
     Learn(Box<Lesson>),
     /// Keeps a finished job for the predictor.
-    Observe(JobId, Box<FinishedJob>),
+    Observe(JobId, FinishedJob),
     /// Drops the copies of a backup.
     DropBackup,
     /// Returns memory to the kernel after much was freed.

@@ -1,8 +1,8 @@
 //! Records of a finished job: its row in the journal, and its contribution to profiles and predictions.
 
 use limo_journal::FinishedRow;
-use limo_model::{JobEnd, Outcome, Part, Request, Span, StopReason, Time, UnitId, UnitSpec};
-use limo_profiles::predict::FinishedJob;
+use limo_model::{JobEnd, Outcome, Part, Request, Span, StopReason, UnitId, UnitSpec};
+use limo_profiles::predict::{ExpectedDraw, FinishedJob};
 use limo_profiles::statistics::SURE;
 use limo_proto::JobReport;
 use limo_sched::{Finished, Node, OnHardware};
@@ -82,9 +82,21 @@ pub(super) fn lesson(finished: &Finished, request: &Request, nodes: &[Node]) -> 
     (duration > Span::ZERO).then_some(Lesson { job: finished.job, key, unit, duration, energy, confidence })
 }
 
+/// A finished job from which the predictor learns.
+#[derive(Debug)]
+pub(super) struct Observation {
+    pub row: FinishedJob,
+    /// What was predicted for it when it was submitted.
+    pub expected: Option<ExpectedDraw>,
+}
+
 /// Returns what the predictor learns from a run without a cap whose energy is surely its own. The highest draw is not
 /// measured.
-pub(super) fn observed(finished: &Finished, live: &Live, (submitted, nodes): (Time, &[Node])) -> Option<FinishedJob> {
+pub(super) fn observed(
+    finished: &Finished,
+    live: &Live,
+    (report, nodes): (&JobReport, &[Node]),
+) -> Option<Observation> {
     let (part, unit) = sole_unit(finished, nodes)?;
     let (request, usage) = (&live.request.on(&finished.placement), &finished.usage);
     if part.cap.is_some() || usage.confidence < SURE || usage.elapsed <= Span::ZERO {
@@ -92,11 +104,16 @@ pub(super) fn observed(finished: &Finished, live: &Live, (submitted, nodes): (Ti
     }
     let mean = usage.energy?.over(usage.elapsed).scaled(1, i64::from(chunks(finished, request)));
     let on = OnHardware::of(request, unit);
-    Some(FinishedJob {
-        features: features(request, &on, (live.launch.array.is_some(), submitted)),
+    let predicted = request.predicted.iter().find(|of| of.hardware == on.hardware && of.cores == on.cores);
+    let row = FinishedJob {
+        features: features(request, &on, (live.launch.array.is_some(), report.submitted)),
         mean,
         peak: mean,
         nameplate: unit.nameplate.scaled(i64::from(on.cores), i64::from(unit.cores)),
         duration: usage.elapsed,
-    })
+        submitted: report.submitted,
+        ended: report.ended?,
+    };
+    let expected = predicted.map(ExpectedDraw::from);
+    Some(Observation { row, expected })
 }

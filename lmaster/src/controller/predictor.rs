@@ -1,11 +1,12 @@
 //! Predicts jobs by the newest model. Predictions are recorded with the jobs, so the state does not include the model.
 
-use limo_model::{JobId, Predicted, Request, Span, Time};
-use limo_profiles::predict::{FinishedJob, LEAST_ROWS};
+use limo_model::{JobId, Predicted, Request, Time};
+use limo_profiles::predict::{LEAST_ROWS, is_due};
 use limo_proto::{Answer, MasterToClient, ModelReport, PredictorQuery, PredictorReport};
 use limo_sched::{Event, Phase};
 
 use super::commit::After;
+use super::finished::Observation;
 use super::lookup::Lookup;
 use super::queries::Serve;
 use super::{Controller, Effect, PeerId, Question};
@@ -14,15 +15,11 @@ use crate::predictor::{Loaded, Model, features};
 
 /// Most waiting jobs that a new model predicts: the first ones. Others keep the predictions of their submission.
 const PREDICTED_AGAIN: usize = 1_000;
-/// Shortest time between two trainings that nobody asked for.
-const PAUSE: Span = Span::from_secs(600);
-/// A training needs as many new jobs as one in this many of those in the last one.
-const NEW_PART: u32 = 10;
 
 /// The newest model, which learns from each finished job.
 #[derive(Debug, Default)]
 pub(super) struct Predictions {
-    model: Option<Box<Model>>,
+    pub(super) model: Option<Box<Model>>,
     /// Finished jobs since the training of the model.
     since: u32,
     is_training: bool,
@@ -113,8 +110,7 @@ impl Predictions {
     /// Returns true if so much has finished since the last training that another one is due.
     fn is_due(&self, wall: Time) -> bool {
         let (rows, trained) = self.model.as_ref().map_or((0, None), |model| (model.rows, Some(model.trained)));
-        let is_old = self.tried.max(trained).is_none_or(|last| wall - last >= PAUSE);
-        !self.is_training && is_old && self.since >= LEAST_ROWS.max(rows / NEW_PART)
+        !self.is_training && is_due((rows as usize, self.since as usize), self.tried.max(trained), wall)
     }
 }
 
@@ -137,17 +133,16 @@ impl Controller {
         let offered = self.tx.core.view(self.tx.now).offered_hardware(request);
         let predict = |on: limo_sched::OnHardware| {
             let found = model.predictor.predict(&features(request, &on, of))?;
-            let (mean, deviation, high, duration) = (found.mean, found.deviation, found.high, found.duration);
-            Some(Predicted { hardware: on.hardware, cores: on.cores, model: number, mean, deviation, high, duration })
+            Some(found.on(number, (on.hardware, on.cores)))
         };
         offered.into_iter().filter_map(predict).collect()
     }
 
     /// Learns from a finished job. Its end is on disk.
-    pub(super) fn observe(&mut self, job: JobId, row: Box<FinishedJob>) {
+    pub(super) fn observe(&mut self, job: JobId, Observation { row, expected }: Observation) {
         let predictions = &mut self.predictions;
         if let Some(model) = &mut predictions.model {
-            model.predictor.observe(&row);
+            model.predictor.observe(&row, expected.as_ref());
         }
         predictions.since = predictions.since.saturating_add(1);
         self.tx.effects.push(Effect::Observe(job, row));

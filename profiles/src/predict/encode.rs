@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-use super::mix::{EXPERTS, Errors, Quantile, Totals};
+use super::mix::{Distance, EXPERTS, Errors, Quantile, Totals};
 use super::moving::{History, KEYS, Moving, OfUser, USERS, VALUES};
 use super::nearest::{Nearest, Neighbour, ROWS};
 use super::tree::{LEAF, Node, Tree};
@@ -11,7 +11,7 @@ use super::{Known, Predictor, Trial};
 use limo_model::Digest;
 
 const MARK: [u8; 4] = *b"LmPr";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 /// Most bytes of a model.
 pub const MOST_BYTES: usize = 10_000_000;
 const MOST_TREES: usize = 64;
@@ -239,7 +239,8 @@ impl Predictor {
         let others = [trial.relative, trial.naive_relative, trial.nameplate_error_w];
         doubles.into_iter().chain(others).for_each(|double| to.double(double));
         to.errors(&self.errors);
-        to.floats(&[self.quantile.0, self.square, self.totals.measured, self.totals.predicted]);
+        to.floats(&[self.quantile.0, self.distance.mean, self.totals.measured, self.totals.predicted]);
+        to.number(self.distance.rows);
         to.count(self.forest.len());
         self.forest.iter().for_each(|tree| to.tree(tree));
         to.number(self.history.next);
@@ -308,8 +309,9 @@ impl Predictor {
         model.trial = from.trial()?;
         model.errors = from.errors()?;
         model.quantile = Quantile(from.float(FOLLOWED)?);
-        model.square = from.float(FOLLOWED)?;
+        let mean = from.float(FOLLOWED)?;
         model.totals = Totals { measured: from.float(FOLLOWED)?, predicted: from.float(FOLLOWED)? };
+        model.distance = Distance { mean, rows: from.number(FOLLOWED)? };
         for _ in 0..from.count("trees", MOST_TREES)? {
             model.forest.push(from.tree()?);
         }

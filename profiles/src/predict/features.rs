@@ -1,8 +1,7 @@
 //! Features of a job that are known at its submission, and the measurements of a finished one. Names are kept as hashes
 //! of 32 bits, so neither rows nor models tell them, and their size does not depend on what users write.
 
-use limo_model::Digest;
-use limo_model::{Power, Span, Time};
+use limo_model::{Digest, Power, Request, Span, Time, application};
 
 /// A job as submitted. Texts may be empty, which means unknown.
 #[derive(Debug, Clone, Copy, Default)]
@@ -90,6 +89,28 @@ fn stem(name: &str) -> &str {
 }
 
 impl Features {
+    /// Returns what is known of a job when it is submitted, for one chunk on a unit: the unit's type, its cores that the
+    /// chunk takes, and if it is an accelerator. Like profiles, predictions are of one chunk: jobs on several nodes have the
+    /// same one on each. `is_task` is true for a task of an array.
+    pub fn of_chunk(request: &Request, on: (&str, u32, bool), (is_task, submitted): (bool, Time)) -> Self {
+        let (hardware, cores, is_accelerator) = on;
+        let name = request.application.as_str();
+        Self::of(&Submission {
+            user: &request.user,
+            queue: "",
+            application: if name == application::UNKNOWN { "" } else { name },
+            name: &request.name,
+            array: is_task,
+            requested: request.time_limit,
+            nodes: 1,
+            cores,
+            accelerators: u32::from(is_accelerator),
+            hardware,
+            memory_mib: request.memory.bytes() >> 20,
+            submitted,
+        })
+    }
+
     /// Returns the features of a submission. Larger numbers than the fields hold count as the largest ones.
     pub fn of(job: &Submission<'_>) -> Self {
         let seconds = |span: Span| u32::try_from(span.ms().max(0) / 1_000).unwrap_or(u32::MAX);
@@ -134,6 +155,10 @@ pub struct FinishedJob {
     pub nameplate: Power,
     /// Time from the start of the command to its end.
     pub duration: Span,
+    /// Times of the submission and of the end. Only their order counts: what was known of others when the job was submitted.
+    pub submitted: Time,
+    /// See [`FinishedJob::submitted`].
+    pub ended: Time,
 }
 
 /// Values that are learned, as natural logarithms: errors of 10 % count the same for small and large jobs.
@@ -199,6 +224,8 @@ mod tests {
             peak: Power::from_watts(peak),
             nameplate: Power::ZERO,
             duration: Span::from_secs(secs),
+            submitted: Time::from_unix_ms(0),
+            ended: Time::from_unix_ms(0),
         };
         let target = Target::of(&row(4, 8, 1));
         assert_eq!((target.watts, target.duration), (0.0, 0.0));

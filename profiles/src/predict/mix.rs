@@ -77,9 +77,33 @@ const STEP: f64 = 0.06;
 const BOUNDS: (f64, f64) = (-5.0, 20.0);
 
 impl Quantile {
+    /// The quantile of a normal variable.
+    pub const NORMAL: Self = Self(1.28);
+
     pub fn follow(&mut self, value: f64) {
         let step = if value > f64::from(self.0) { STEP * BELOW } else { -STEP * (1.0 - BELOW) };
         self.0 = (f64::from(self.0) + step).clamp(BOUNDS.0, BOUNDS.1) as f32;
+    }
+}
+
+/// Recent mean distance of the logarithms of measured and expected draws, over all jobs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Distance {
+    pub mean: f32,
+    /// Number of rows, at most [`DISTANCES`].
+    pub rows: u32,
+}
+
+/// Rows after which a distance is forgotten.
+const DISTANCES: u32 = 300;
+
+impl Distance {
+    /// The distance before the first row, which counts as ten rows.
+    pub const FIRST: Self = Self { mean: 0.3, rows: 10 };
+
+    pub fn follow(&mut self, distance: f64) {
+        self.rows = self.rows.min(DISTANCES - 1) + 1;
+        self.mean += (distance as f32 - self.mean) / self.rows as f32;
     }
 }
 

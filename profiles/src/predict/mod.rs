@@ -5,8 +5,11 @@
 //! the nearest jobs of equal shape, and moving means. They are mixed by their recent errors for this user and all users
 //! ([`mix`]). The paper has a tree or forest for each user, and one for new users.
 //!
-//! The spread of a prediction follows the recent errors of similar jobs. The factor between spread and quantile, and that
-//! between measured and predicted sums, follow the measurements, so that they hold for any distribution.
+//! The spread of a prediction follows the recent errors of similar jobs and of all jobs. The factor between spread and
+//! quantile, and that between measured and predicted sums, follow the measurements, so that they hold for any distribution.
+//!
+//! Spread and quantile learn from what was predicted when a job was submitted. Users submit many equal jobs before the
+//! first of them ends, so a prediction at the end of a job knows its siblings, and its error is too small.
 
 mod encode;
 mod features;
@@ -19,14 +22,14 @@ mod tree;
 
 use std::collections::BTreeMap;
 
-use limo_model::{Power, Span};
+use limo_model::{Power, Predicted, Span};
 
 pub use encode::ModelError;
 pub use features::{Features, FinishedJob, Submission};
-pub use train::{LEAST_ROWS, Settings, Trial, train};
+pub use train::{LEAST_ROWS, Settings, Trial, is_due, train, train_until};
 
 use features::Target;
-use mix::{EXPERTS, Errors, Guesses, Quantile, Totals};
+use mix::{Distance, EXPERTS, Errors, Guesses, Quantile, Totals};
 use moving::{History, View};
 use nearest::Nearest;
 use tree::Tree;
@@ -46,6 +49,44 @@ pub struct Prediction {
     pub duration: Span,
     /// Way that has most weight.
     pub way: Way,
+}
+
+impl Prediction {
+    /// Returns the draw with its deviation.
+    pub fn draw(&self) -> ExpectedDraw {
+        ExpectedDraw { mean: self.mean, deviation: self.deviation }
+    }
+
+    /// Returns it as it is recorded with a job, by model `number`, on hardware with the cores that a chunk takes.
+    pub fn on(self, number: u32, (hardware, cores): (String, u32)) -> Predicted {
+        let Self { mean, deviation, high, duration, .. } = self;
+        Predicted { hardware, cores, model: number, mean, deviation, high, duration }
+    }
+}
+
+impl From<&Predicted> for ExpectedDraw {
+    fn from(of: &Predicted) -> Self {
+        Self { mean: of.mean, deviation: of.deviation }
+    }
+}
+
+/// Draw that was predicted for a job when it was submitted. The model learns its spread from it ([`Predictor::observe`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExpectedDraw {
+    /// Expected mean draw.
+    pub mean: Power,
+    /// Standard deviation of the mean draw from the expected one.
+    pub deviation: Power,
+}
+
+impl ExpectedDraw {
+    /// Returns the distance of the logarithms of the measured and this draw, and the deviation of the latter.
+    fn error(&self, measured_w: f64) -> (f64, f64) {
+        let mean = self.mean.mw().max(1) as f64;
+        let relative = self.deviation.mw() as f64 / mean;
+        let deviation = libm::sqrt(libm::log1p(relative * relative)).clamp(LEAST_DEVIATION, MOST_DEVIATION);
+        (libm::log(measured_w * 1e3 / mean), deviation)
+    }
 }
 
 /// A way to guess.
@@ -77,19 +118,19 @@ pub struct Predictor {
     nearest: Nearest,
     errors: Errors,
     quantile: Quantile,
-    /// Mean square of the errors, in units of their expected absolute value.
-    square: f32,
+    distance: Distance,
     totals: Totals,
 }
 
 /// Largest exponent of a prediction: `exp(20)` is half a billion watts, or 15 years in seconds.
 const MOST: f64 = 20.0;
-/// Least spread, relative to the draw.
-const LEAST_SPREAD: f64 = 0.003;
-/// Mean square of a normal variable in units of its squared mean absolute value: pi / 2.
-const NORMAL_SQUARE: f32 = std::f32::consts::FRAC_PI_2;
-/// Largest spread.
-const MOST_SPREAD: f64 = 2.0;
+/// Bounds of the deviation of the logarithm of a draw.
+const LEAST_DEVIATION: f64 = 0.003;
+const MOST_DEVIATION: f64 = 1.5;
+/// Deviation of a normal variable in units of its mean absolute value: the root of pi / 2.
+const NORMAL: f64 = 1.253_314_137_315_500_3;
+/// Weight of the error of all jobs against that of similar jobs. Similar jobs can be equal for long, and then change.
+const OF_ALL: f64 = 2.0;
 
 /// A prediction before its corrections, in logarithms.
 #[derive(Debug, Clone, Copy)]
@@ -97,8 +138,8 @@ struct Raw {
     watts: f64,
     duration: f64,
     peak: f64,
-    /// Expected distance of the measured draw.
-    spread: f64,
+    /// Standard deviation.
+    deviation: f64,
     way: usize,
 }
 
@@ -120,8 +161,8 @@ impl Predictor {
             history: History::new(),
             nearest: Nearest::new(),
             errors: Errors::default(),
-            quantile: Quantile(1.6),
-            square: NORMAL_SQUARE,
+            quantile: Quantile::NORMAL,
+            distance: Distance::FIRST,
             totals: Totals::default(),
         }
     }
@@ -149,32 +190,24 @@ impl Predictor {
         let own = self.users.get(&features.user).map_or(&none, |user| &user.errors);
         let ((watts, duration), way) = mix::mixed(guesses, own, &self.errors)?;
         let moving = view.narrowest(None).unwrap_or_default();
-        let spread = f64::from(moving.error).clamp(LEAST_SPREAD, MOST_SPREAD);
+        let error = (f64::from(moving.error) + OF_ALL * f64::from(self.distance.mean)) / (1.0 + OF_ALL);
+        let deviation = (error * NORMAL).clamp(LEAST_DEVIATION, MOST_DEVIATION);
         let watts = watts + f64::from(self.history.drift(features));
-        Some(Raw { watts, duration, peak: f64::from(moving.peak), spread, way })
-    }
-
-    /// Returns the expected draw in watts before the correction of sums: the mean of a lognormal distribution.
-    fn mean(raw: &Raw, square: f32, scale: f64) -> f64 {
-        let variance = (raw.spread * raw.spread * f64::from(square)).min(1.0);
-        bounded_exp(raw.watts + variance / 2.0) * scale
+        Some(Raw { watts, duration, peak: f64::from(moving.peak), deviation, way })
     }
 
     /// Predicts a job; `None` if no job was learned. A requested time limits the duration.
     pub fn predict(&self, features: &Features) -> Option<Prediction> {
         let view = self.history.view(features);
         let raw = self.raw(&view, features, &self.guesses(&view, features))?;
-        let scale = features.scale();
-        let mean = Self::mean(&raw, self.square, scale) * self.totals.factor();
-        let high = bounded_exp(raw.watts + f64::from(self.quantile.0) * raw.spread) * scale;
-        let variance = (raw.spread * raw.spread * f64::from(self.square)).min(MOST_SPREAD);
+        let mean = bounded_exp(raw.watts) * features.scale() * self.totals.factor();
         let seconds = bounded_exp(raw.duration);
         let limit = if features.requested_s > 0 { f64::from(features.requested_s) } else { f64::INFINITY };
         Some(Prediction {
             mean: power(mean),
-            high: power(high),
+            high: power(mean * bounded_exp(f64::from(self.quantile.0) * raw.deviation)),
             peak: power(mean * bounded_exp(raw.peak)),
-            deviation: power(mean * libm::sqrt(libm::expm1(variance))),
+            deviation: power(mean * libm::sqrt(libm::expm1(raw.deviation * raw.deviation))),
             duration: Span::from_ms(libm::round(seconds.min(limit) * 1e3) as i64),
             way: Way(raw.way as u8),
         })
@@ -187,31 +220,33 @@ impl Predictor {
     }
 
     /// Learns from a finished job: means, neighbours, errors and spreads, but not trees. Call it in the order of the ends.
-    pub fn observe(&mut self, row: &FinishedJob) {
-        let (features, target) = (&row.features, Target::of(row));
+    /// `expected` is what was predicted when the job was submitted, if it was; spreads learn from nothing else. Weights
+    /// and sums learn from a prediction by what is known now: an error that the means have learned meanwhile must not be
+    /// corrected twice.
+    pub fn observe(&mut self, row: &FinishedJob, expected: Option<&ExpectedDraw>) {
+        let (features, measured) = (&row.features, Target::of(row));
         let view = self.history.view(features);
         let guesses = self.guesses(&view, features);
-        let measured = f64::from(target.watts);
-        let target = self.history.without_drift(features, &target);
-        let raw = self.raw(&view, features, &guesses);
-        let error = raw.map(|raw| measured - raw.watts);
-        if let Some((raw, error)) = raw.zip(error) {
-            let relative = error / raw.spread;
-            self.quantile.follow(relative);
-            let square = (relative * relative).min(100.0) as f32;
-            self.square += (square - self.square) / 300.0;
-            let scale = features.scale();
-            self.totals.follow(bounded_exp(measured) * scale, Self::mean(&raw, self.square, scale));
+        let watts = bounded_exp(f64::from(measured.watts)) * features.scale();
+        if let Some(raw) = self.raw(&view, features, &guesses) {
+            self.totals.follow(watts, bounded_exp(raw.watts) * features.scale());
         }
-        let without_drift = f64::from(target.watts);
-        self.errors.add_for_all(&guesses, without_drift);
-        self.history.add(features, &target, error.map(f64::abs));
+        let error = expected.map(|expected| {
+            let (error, deviation) = expected.error(watts);
+            self.quantile.follow(error / deviation);
+            let error = error.abs().min(MOST_DEVIATION);
+            self.distance.follow(error);
+            error
+        });
+        let target = self.history.without_drift(features, &measured);
+        self.errors.add_for_all(&guesses, f64::from(target.watts));
+        self.history.add(features, &target, error);
         // The users of both maps are the same, so that both have the same limit.
         let history = &self.history;
         if self.users.len() >= moving::USERS {
             self.users.retain(|user, _| history.users.contains_key(user));
         }
-        self.users.entry(features.user).or_default().errors.add_for_user(&guesses, without_drift);
+        self.users.entry(features.user).or_default().errors.add_for_user(&guesses, f64::from(target.watts));
         self.nearest.add(features, &target);
     }
 }

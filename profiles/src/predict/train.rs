@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::Predictor;
+use limo_model::{Power, Span, Time};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::SeedableRng;
+
 use super::features::{FinishedJob, Target};
 use super::moving::VALUES;
 use super::tree::{Binned, Shape, forest, grow};
-use rand_xoshiro::Xoshiro256PlusPlus;
-use rand_xoshiro::rand_core::SeedableRng;
+use super::{Prediction, Predictor};
 
 /// Most rows that a training uses: the newest ones.
 pub const MOST_ROWS: usize = 200_000;
@@ -23,6 +25,16 @@ const FOREST: Shape = Shape { leaf: 5, leaves: 1_024, depth: 14, features: 8 };
 const USER_ROWS: usize = 20;
 const MOST_USER_ROWS: usize = 2_000;
 const USER: Shape = Shape { leaf: 3, leaves: 32, depth: 8, features: VALUES };
+
+/// Shortest time between two trainings that nobody asked for.
+const PAUSE: Span = Span::from_secs(600);
+/// A training needs as many new rows as one in this many of those in the last one.
+const NEW_PART: usize = 10;
+
+/// Returns true if another training is due: the last one had `trained` rows, `since` have come, and it began at `tried`.
+pub fn is_due((trained, since): (usize, usize), tried: Option<Time>, now: Time) -> bool {
+    tried.is_none_or(|tried| now - tried >= PAUSE) && since >= (LEAST_ROWS as usize).max(trained / NEW_PART)
+}
 
 /// How to train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,10 +70,8 @@ pub struct Trial {
 
 impl Trial {
     /// Adds a row with its prediction and the naive guess, which must have been made before.
-    pub fn add(&mut self, predictor: &Predictor, row: &FinishedJob) {
-        let features = &row.features;
-        let Some((found, naive)) = predictor.predict(features).zip(predictor.naive(features)) else { return };
-        let watts = |power: limo_model::Power| power.mw() as f64 / 1e3;
+    fn add(&mut self, row: &FinishedJob, found: &Prediction, naive: Power) {
+        let watts = |power: Power| power.mw() as f64 / 1e3;
         let measured = watts(row.mean);
         self.rows += 1;
         self.measured_w += measured;
@@ -112,6 +122,17 @@ impl Trial {
 /// fifth is first predicted by a model of the others, which gives the trial, errors and spreads; then the trees are
 /// grown from all rows.
 pub fn train(rows: &[FinishedJob], settings: Settings) -> Predictor {
+    trained(rows, settings, &|| false)
+}
+
+/// Does the same until `is_stopped` returns true, which it asks before each tree; then returns nothing.
+pub fn train_until(rows: &[FinishedJob], settings: Settings, is_stopped: &dyn Fn() -> bool) -> Option<Predictor> {
+    let model = trained(rows, settings, is_stopped);
+    (!is_stopped()).then_some(model)
+}
+
+/// Trains a model, which lacks trees if it is stopped.
+fn trained(rows: &[FinishedJob], settings: Settings, is_stopped: &dyn Fn() -> bool) -> Predictor {
     let rows = &rows[rows.len().saturating_sub(MOST_ROWS)..];
     let mut model = Predictor::empty(settings.number);
     let (mut values, mut targets) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
@@ -123,26 +144,63 @@ pub fn train(rows: &[FinishedJob], settings: Settings) -> Predictor {
         model.nearest.add(&row.features, &target);
         targets.push(target);
     }
-    model.grow(&rows[..kept], &values, &targets, settings.seed);
+    model.grow((&rows[..kept], &values, &targets), settings.seed, is_stopped);
     let mut trial = Trial::default();
-    for row in &rows[kept..] {
+    model.follow(&rows[kept..], |model, row, known| {
         targets.push(model.history.without_drift(&row.features, &Target::of(row)));
         values.push(model.history.view(&row.features).values(&row.features));
-        trial.add(&model, row);
-        model.observe(row);
-    }
+        if let Some((found, naive)) = known {
+            trial.add(row, found, *naive);
+        }
+    });
     model.trial = trial;
     if kept < rows.len() {
-        model.grow(rows, &values, &targets, settings.seed);
+        model.grow((rows, &values, &targets), settings.seed, is_stopped);
     }
     model
 }
 
 impl Predictor {
-    /// Grows all trees anew.
-    fn grow(&mut self, rows: &[FinishedJob], values: &[[f32; VALUES]], targets: &[Target], seed: u64) {
+    /// Learns from finished jobs in the order of their ends, as [`Predictor::observe`] does. Each is predicted at its
+    /// submission; one that was submitted before, at the beginning.
+    pub fn observe_all(&mut self, rows: &[FinishedJob]) {
+        self.follow(rows, |_, _, _| {});
+    }
+
+    /// Does this, and first shows each row with its prediction and the naive guess.
+    fn follow(
+        &mut self,
+        rows: &[FinishedJob],
+        mut show: impl FnMut(&Self, &FinishedJob, Option<&(Prediction, Power)>),
+    ) {
+        let mut by_submission: Vec<usize> = (0..rows.len()).collect();
+        by_submission.sort_by_key(|index| rows[*index].submitted);
+        let mut submitted = by_submission.into_iter().peekable();
+        let mut predicted: Vec<Option<(Prediction, Power)>> = vec![None; rows.len()];
+        let predict = |model: &Self, row: &FinishedJob| model.predict(&row.features).zip(model.naive(&row.features));
+        for (index, row) in rows.iter().enumerate() {
+            // A job that is submitted when another ends knows of this end.
+            while let Some(next) = submitted.next_if(|next| rows[*next].submitted < row.ended) {
+                predicted[next] = predict(self, &rows[next]);
+            }
+            // Rows of older files have no times.
+            let known = predicted[index].or_else(|| predict(self, row));
+            show(self, row, known.as_ref());
+            self.observe(row, known.map(|(found, _)| found.draw()).as_ref());
+        }
+    }
+}
+
+impl Predictor {
+    /// Grows all trees anew; fewer of them if it is stopped.
+    fn grow(
+        &mut self,
+        (rows, values, targets): (&[FinishedJob], &[[f32; VALUES]], &[Target]),
+        seed: u64,
+        is_stopped: &dyn Fn() -> bool,
+    ) {
         let binned = Binned::new(values, targets);
-        self.forest = forest(&binned, TREES, rows.len().min(SAMPLE), FOREST, seed);
+        self.forest = forest(&binned, (TREES, rows.len().min(SAMPLE)), FOREST, seed, is_stopped);
         let mut by_user: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         // There are at most MOST_ROWS rows.
         for (index, row) in rows.iter().enumerate() {
@@ -150,6 +208,9 @@ impl Predictor {
         }
         let mut draw = Xoshiro256PlusPlus::seed_from_u64(seed);
         for (user, mut members) in by_user {
+            if is_stopped() {
+                return;
+            }
             // Those that the means have dropped were not seen for long.
             if members.len() < USER_ROWS || !self.history.users.contains_key(&user) {
                 continue;

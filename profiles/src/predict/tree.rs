@@ -253,8 +253,15 @@ fn partition(rows: &mut [u32], left: impl Fn(u32) -> bool) -> usize {
     count
 }
 
-/// Grows `count` trees, each of `sample` random rows; fewer than one row give no tree.
-pub(super) fn forest(rows: &Binned, count: usize, sample: usize, shape: Shape, seed: u64) -> Vec<Tree> {
+/// Grows `count` trees, each of `sample` random rows; fewer than one row give no tree. Stops before the next tree if
+/// `is_stopped` returns true.
+pub(super) fn forest(
+    rows: &Binned,
+    (count, sample): (usize, usize),
+    shape: Shape,
+    seed: u64,
+    is_stopped: &dyn Fn() -> bool,
+) -> Vec<Tree> {
     let all = rows.targets.len();
     if all == 0 {
         return Vec::new();
@@ -265,7 +272,7 @@ pub(super) fn forest(rows: &Binned, count: usize, sample: usize, shape: Shape, s
         members.sort_unstable();
         grow(rows, &mut members, shape, &mut draw)
     };
-    (0..count).map(tree).collect()
+    (0..count).take_while(|_| !is_stopped()).map(tree).collect()
 }
 
 /// Returns the mean of the trees; `None` without any.
@@ -303,7 +310,7 @@ mod tests {
     fn equal_rows_make_one_leaf() {
         let rows: Vec<[f32; 2]> = (0..50).map(|i| [i as f32, 0.0]).collect();
         let targets = vec![target(1.5); 50];
-        let trees = forest(&Binned::new(&rows, &targets), 3, 50, PLAIN, 9);
+        let trees = forest(&Binned::new(&rows, &targets), (3, 50), PLAIN, 9, &|| false);
         assert!(trees.iter().all(|tree| tree.0.len() == 1));
         assert_eq!(guess(&trees, &[0.0, 0.0]), Some((1.5, 3.0)));
         assert_eq!(guess(&[], &[0.0, 0.0]), None);
@@ -314,10 +321,10 @@ mod tests {
         let rows: Vec<[f32; 2]> = (0..1_000).map(|i| [i as f32, (i * 7 % 11) as f32]).collect();
         let targets: Vec<Target> = (0..1_000).map(|i| target((i * 37 % 101) as f32)).collect();
         let shape = Shape { leaf: 20, leaves: 10, depth: 8, features: 2 };
-        for tree in forest(&Binned::new(&rows, &targets), 4, 1_000, shape, 3) {
+        for tree in forest(&Binned::new(&rows, &targets), (4, 1_000), shape, 3, &|| false) {
             assert_eq!(tree.0.iter().filter(|node| node.feature == LEAF).count(), 10);
         }
-        let twice = [5, 5].map(|seed| forest(&Binned::new(&rows, &targets), 2, 500, shape, seed));
+        let twice = [5, 5].map(|seed| forest(&Binned::new(&rows, &targets), (2, 500), shape, seed, &|| false));
         assert_eq!(twice[0], twice[1]);
     }
 }

@@ -41,13 +41,15 @@ impl ProfileDb {
             let Features { user, queue, application, stem, array, requested_s, nodes, cores, .. } = row.features;
             let Features { accelerators, hardware, memory_mib, hour, .. } = row.features;
             let added = sqlx::query(
-                "INSERT INTO finished VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                "INSERT INTO finished VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                  ON CONFLICT DO NOTHING",
             );
             let added = added.bind(number).bind(user).bind(queue).bind(application).bind(stem).bind(array);
             let added = added.bind(requested_s).bind(nodes).bind(cores).bind(accelerators).bind(hardware);
             let added = added.bind(memory_mib).bind(hour).bind(row.mean.mw()).bind(row.peak.mw());
-            let added = added.bind(row.nameplate.mw()).bind(row.duration.ms()).execute(&mut *transaction).await?;
+            let added = added.bind(row.nameplate.mw()).bind(row.duration.ms());
+            let added = added.bind(row.submitted.unix_ms()).bind(row.ended.unix_ms());
+            let added = added.execute(&mut *transaction).await?;
             // Ordinals have no gaps, because only the oldest rows are removed.
             let last = added.last_insert_rowid() - i64::from(FINISHED_LIMIT);
             sqlx::query("DELETE FROM finished WHERE ordinal <= ?").bind(last).execute(&mut *transaction).await?;
@@ -133,6 +135,8 @@ fn job(row: &SqliteRow) -> Result<FinishedJob, sqlx::Error> {
         peak: Power::from_mw(row.try_get("peak_mw")?),
         nameplate: Power::from_mw(row.try_get("nameplate_mw")?),
         duration: Span::from_ms(row.try_get("duration_ms")?),
+        submitted: Time::from_unix_ms(row.try_get("submitted_ms")?),
+        ended: Time::from_unix_ms(row.try_get("ended_ms")?),
     })
 }
 
@@ -163,7 +167,8 @@ mod tests {
         };
         let watts = Power::from_watts;
         let (mean, peak, nameplate) = (watts(40), watts(50), watts(90));
-        FinishedJob { features, mean, peak, nameplate, duration: Span::from_secs(secs) }
+        let (submitted, ended) = (Time::from_unix_ms(100), Time::from_unix_ms(200));
+        FinishedJob { features, mean, peak, nameplate, duration: Span::from_secs(secs), submitted, ended }
     }
 
     #[test]
@@ -217,6 +222,26 @@ mod tests {
             assert_eq!(Predictor::from_bytes(&kept.bytes), Ok(train(&rows, Settings { number: 2, seed: 1 })));
             kept.bytes[4] = 1;
             assert_eq!(Predictor::from_bytes(&kept.bytes), Err(ModelError::Version { found: 1 }));
+        });
+    }
+
+    #[test]
+    fn jobs_of_a_file_of_version_3_have_no_times() {
+        run(async {
+            let dir = tempfile::tempdir().expect("a directory");
+            let options = sqlx::sqlite::SqliteConnectOptions::new().filename(dir.path().join(super::super::FILE));
+            let mut old = sqlx::ConnectOptions::connect(&options.create_if_missing(true)).await.expect("a file");
+            for step in [super::super::TABLES, super::super::THIRD] {
+                sqlx::raw_sql(step).execute(&mut old).await.expect("tables");
+            }
+            let row = "INSERT INTO finished VALUES (1, 7, 4294967295, 2, 3, 4, 1, 5, 6, 7, 8, 9, 10, 23, 40000, 50000, 90000, 1000)";
+            sqlx::raw_sql(row).execute(&mut old).await.expect("a job");
+            old.close().await.expect("closed");
+            let db = ProfileDb::open(dir.path()).await.expect("opens");
+            let none = Time::from_unix_ms(0);
+            let before = FinishedJob { submitted: none, ended: none, ..finished(1) };
+            db.add_finished(JobId(8), finished(2)).await.expect("kept");
+            assert_eq!(db.finished_after(0).await, Ok((vec![before, finished(2)], 2)));
         });
     }
 

@@ -269,7 +269,7 @@ impl Bench {
             Effect::WhenDrained(peer) => return Some(Input::Drained(peer)),
             Effect::Ask(ticket, question) => return Some(self.answer(ticket, question)),
             Effect::Learn(lesson) => self.lessons.push(*lesson),
-            Effect::Observe(_, row) => self.observed.push(*row),
+            Effect::Observe(_, row) => self.observed.push(row),
             Effect::Part(peer) => self.parted.push(peer),
             Effect::Wake(_, order) => self.woken.push(order),
             Effect::Audit(_) => {}

@@ -31,9 +31,9 @@ fn jobs_like(bench: &Bench, job: JobId, watts: i64) -> Vec<FinishedJob> {
     let on = OnHardware { hardware: "xeon".into(), cores: 1, is_accelerator: false };
     let features = crate::predictor::features(request, &on, (false, bench.now));
     let mean = Power::from_watts(watts);
-    let row =
-        FinishedJob { features, mean, peak: mean, nameplate: Power::from_watts(15), duration: Span::from_secs(60) };
-    vec![row; 40]
+    let (duration, nameplate) = (Span::from_secs(60), Power::from_watts(15));
+    let (submitted, ended) = (bench.now, bench.now.moved(duration));
+    vec![FinishedJob { features, mean, peak: mean, nameplate, duration, submitted, ended }; 40]
 }
 
 fn predictions(bench: &Bench, job: JobId) -> Vec<Predicted> {
@@ -95,17 +95,21 @@ fn only_operators_train() {
     assert!(refusal(heard.last()).starts_with("only an operator may do that"), "{heard:?}");
 }
 
+/// Runs a job that draws 40 W for ten seconds.
+fn run(bench: &mut Bench, (client, node): (PeerId, PeerId), key: u8, (outcome, confidence): (Outcome, u16)) {
+    let (job, attempt) = bench.running(client, node, key);
+    let (elapsed, energy) = (Span::from_secs(10), Some(Energy::from_joules(400)));
+    let usage = Usage { elapsed, energy, confidence, ..Usage::default() };
+    bench.report(node, NodeToMaster::Ended { job, attempt, outcome, usage });
+}
+
 #[test]
 fn measured_runs_without_a_cap_are_kept_and_enough_of_them_train_a_model() {
     let mut bench = Bench::new();
     let node = bench.node("n1");
     let client = bench.client(7);
     let mut end = |key: u8, outcome: Outcome, confidence: u16| {
-        let (job, attempt) = bench.running(client, node, key);
-        bench.disk.trains_on = vec![jobs_like(&bench, job, 40)[0]; 40];
-        let (elapsed, energy) = (Span::from_secs(10), Some(Energy::from_joules(400)));
-        let usage = Usage { elapsed, energy, confidence, ..Usage::default() };
-        bench.report(node, NodeToMaster::Ended { job, attempt, outcome, usage });
+        run(&mut bench, (client, node), key, (outcome, confidence));
         (report(&mut bench).since, bench.observed.last().map(|row| row.mean))
     };
     assert_eq!(end(1, Outcome::Exited(1), 1_000), (0, None), "it failed");
@@ -114,15 +118,62 @@ fn measured_runs_without_a_cap_are_kept_and_enough_of_them_train_a_model() {
     for key in 4..=LEAST_ROWS as u8 + 1 {
         end(key, Outcome::Exited(0), 1_000);
     }
+    let last = *bench.observed.last().expect("a row");
+    assert!(last.submitted < last.ended, "{last:?}");
+    bench.disk.trains_on = vec![last; 40];
     assert_eq!(report(&mut bench).model, None);
-    let (job, attempt) = bench.running(client, node, 30);
-    let usage = Usage {
-        elapsed: Span::from_secs(10),
-        energy: Some(Energy::from_joules(400)),
-        confidence: 1_000,
-        ..Usage::default()
-    };
-    bench.report(node, NodeToMaster::Ended { job, attempt, outcome: Outcome::Exited(0), usage });
+    run(&mut bench, (client, node), 30, (Outcome::Exited(0), 1_000));
     let report = report(&mut bench);
     assert_eq!((report.model.map(|model| model.rows), report.since, report.is_training), (Some(40), 0, false));
+}
+
+#[test]
+fn a_failed_training_is_tried_again_after_a_pause() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1");
+    let client = bench.client(7);
+    for key in 1..=LEAST_ROWS as u8 {
+        run(&mut bench, (client, node), key, (Outcome::Exited(0), 1_000));
+    }
+    // The tests' disk has no jobs so far, so the training has failed.
+    bench.disk.trains_on = vec![*bench.observed.last().expect("a row"); 40];
+    let mut end = |key: u8, after: i64| {
+        bench.pass(Span::from_secs(after));
+        run(&mut bench, (client, node), key, (Outcome::Exited(0), 1_000));
+        let PredictorReport { model, since, is_training, .. } = report(&mut bench);
+        (model.is_some(), since, is_training)
+    };
+    assert_eq!(end(101, 0), (false, LEAST_ROWS + 1, false));
+    assert_eq!(end(102, 590), (false, LEAST_ROWS + 2, false));
+    assert_eq!(end(103, 11), (true, 0, false));
+}
+
+#[test]
+fn the_spread_learns_from_what_was_predicted_at_the_submission() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1");
+    let client = bench.client(7);
+    let (first, attempt) = bench.running(client, node, 1);
+    // 20 W are predicted, and 40 W drawn.
+    bench.disk.trains_on = jobs_like(&bench, first, 20);
+    train(&mut bench);
+    let on = OnHardware { hardware: "xeon".into(), cores: 1, is_accelerator: false };
+    let features = crate::predictor::features(
+        &bench.controller.tx.core.job(first).expect("it waits").request,
+        &on,
+        (false, bench.now),
+    );
+    let spread = |bench: &Bench| {
+        let model = bench.controller.predictions.model.as_ref().expect("a model");
+        let found = model.predictor.predict(&features).expect("known jobs");
+        found.deviation.mw() as f64 / found.mean.mw() as f64
+    };
+    // It was submitted before there was a model.
+    let usage = Usage { elapsed: Span::from_secs(10), ..Usage::default() };
+    bench.report(node, NodeToMaster::Ended { job: first, attempt, outcome: Outcome::Exited(0), usage });
+    let before = spread(&bench);
+    run(&mut bench, (client, node), 2, (Outcome::Exited(0), 1_000));
+    assert_eq!(report(&mut bench).since, 1);
+    // The mean distance of 18 rows, ten of which count as 0.3 and eight as 0, rises by that of one more, 0.7.
+    assert!(spread(&bench) > before + 0.01, "{before} {}", spread(&bench));
 }
