@@ -6,7 +6,7 @@ use std::path::Path;
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Failure, Master, Table, answer, answer_json, exit, or_dash};
-use limo_model::{Energy, EstimateSource, Power, Profile, ProfileKey, Span};
+use limo_model::{Energy, EstimateSource, Power, Profile, ProfileKey, Slowdown, Span};
 use limo_profiles::text::{self, TextError};
 use limo_proto::Change;
 use serde::Serialize;
@@ -38,6 +38,8 @@ struct ProfileJson {
     spread: f64,
     runs: u32,
     source: String,
+    /// Law of slowdown that the following profiles under caps tell; `null` for a profile under a cap.
+    slowdown: Option<String>,
 }
 
 /// Key of a profile.
@@ -88,7 +90,7 @@ pub async fn run(command: ProfileCommand, json: bool, master: &Master) -> Result
         ProfileCommand::List => {
             let profiles = master.profiles().await?;
             if json {
-                answer_json(&ProfilesJson { schema: SCHEMA, profiles: profiles.iter().map(as_json).collect() })?;
+                answer_json(&ProfilesJson { schema: SCHEMA, profiles: with_laws(&profiles).map(as_json).collect() })?;
             } else {
                 answer(&table(&profiles))?;
             }
@@ -160,7 +162,19 @@ pub fn write(text: &[u8], file: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-fn as_json((key, profile): &(ProfileKey, Profile)) -> ProfileJson {
+/// Returns the profiles with the law of slowdown that is learned from them, beside each profile without a cap. Profiles
+/// of the same cores under caps follow it.
+fn with_laws(profiles: &[(ProfileKey, Profile)]) -> impl Iterator<Item = (&ProfileKey, &Profile, Option<Slowdown>)> {
+    profiles.iter().enumerate().map(|(index, (key, profile))| {
+        let same = |other: &ProfileKey| ProfileKey { cap: None, ..other.clone() } == *key;
+        let capped = profiles[index + 1..].iter().take_while(|(other, _)| same(other));
+        let capped = capped.map(|(_, profile)| (profile.power, profile.duration));
+        let law = key.cap.is_none().then(|| Slowdown::learned((profile.power, profile.duration), capped));
+        (key, profile, law.flatten())
+    })
+}
+
+fn as_json((key, profile, law): (&ProfileKey, &Profile, Option<Slowdown>)) -> ProfileJson {
     ProfileJson {
         application: key.application.clone(),
         size: key.size.clone(),
@@ -174,6 +188,7 @@ fn as_json((key, profile): &(ProfileKey, Profile)) -> ProfileJson {
         spread: f64::from(profile.spread_permille) / 1e3,
         runs: profile.runs,
         source: profile.source.to_string(),
+        slowdown: law.map(|law| law.to_string()),
     }
 }
 
@@ -191,8 +206,9 @@ pub fn table(profiles: &[(ProfileKey, Profile)]) -> String {
         ("SPREAD", Align::Right),
         ("RUNS", Align::Right),
         ("FROM", Align::Left),
+        ("SLOWDOWN", Align::Left),
     ]);
-    for (key, profile) in profiles {
+    for (key, profile, law) in with_laws(profiles) {
         table.row([
             key.application.clone(),
             or_dash((!key.size.is_empty()).then_some(&key.size)),
@@ -206,6 +222,7 @@ pub fn table(profiles: &[(ProfileKey, Profile)]) -> String {
             format!("{}.{} %", profile.spread_permille / 10, profile.spread_permille % 10),
             profile.runs.to_string(),
             profile.source.to_string(),
+            or_dash(law),
         ]);
     }
     table.render()

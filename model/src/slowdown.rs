@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;
+use crate::time::Span;
 use crate::units::Power;
 
 /// The duration D' of a run whose draw a cap lowers from P to M P, as a function of its duration D without a cap.
@@ -31,6 +32,11 @@ pub struct SlowdownKey {
 /// Highest CPI, in thousandths. A run with this CPI loses less than 1 % at a tenth of its power.
 const CPI_LIMIT: u32 = 1_000_000;
 
+/// Most runs from which a law is learned.
+const RUNS: usize = 16;
+/// Laws whose sums of squares differ by less are equally near: values have three digits.
+const NEAR: f64 = 1e-5;
+
 impl Slowdown {
     /// Returns the durations with and without a cap, as the terms of a ratio. `full` is the draw without a cap, and
     /// `cap` the lower draw with it. Neither is negative.
@@ -46,6 +52,40 @@ impl Slowdown {
                 (full.max(cap) * 1_000 + (cpi - 1_000) * cap, cpi * cap)
             }
         }
+    }
+
+    /// Returns the law that is nearest to runs under caps, each with its draw and duration; `free` is a run without a cap.
+    /// One run fits both laws, and F is preferred, which is also the law of the option. `None` if no cap lowered the
+    /// draw. At most [`RUNS`] runs count.
+    pub fn learned(free: (Power, Span), capped: impl IntoIterator<Item = (Power, Span)>) -> Option<Self> {
+        let (full, without) = (free.0.mw() as f64, free.1.ms() as f64);
+        let positive = |of: &(Power, Span)| of.0 > Power::ZERO && of.1 > Span::ZERO;
+        let lowered = capped.into_iter().filter(|run| positive(&free) && positive(run) && run.0 < free.0);
+        // The part of the power that is left, and that of the duration; no cap speeds a run up.
+        let relative = |run: (Power, Span)| (run.0.mw() as f64 / full, (run.1.ms() as f64 / without).max(1.0));
+        let runs: Vec<(f64, f64)> = lowered.take(RUNS).map(relative).collect();
+        let permille = |part: f64| libm::round(part * 1e3) as u32;
+        let factors = runs.iter().map(|(left, longer)| Self::Factor(permille((left * longer).min(1.0))));
+        let cpi = |(left, longer): &(f64, f64)| {
+            let stalled = (longer - 1.0) / (1.0 / left - 1.0);
+            Self::Cpi(permille((1.0 / stalled.max(1e-3)).clamp(1.0, f64::from(CPI_LIMIT) / 1e3)))
+        };
+        let distance = |law: Self| {
+            let expected = |left: f64| {
+                let (longer, without) = law.durations(free.0, Power::from_mw(libm::round(left * full) as i64));
+                longer as f64 / without as f64
+            };
+            let errors = runs.iter().map(|(left, longer)| libm::log(expected(*left) / longer));
+            errors.map(|error| error * error).sum::<f64>()
+        };
+        let mut best: Option<(f64, Self)> = None;
+        for law in factors.chain(runs.iter().map(cpi)) {
+            let of = distance(law);
+            if best.is_none_or(|(least, _)| of < least - NEAR) {
+                best = Some((of, law));
+            }
+        }
+        best.map(|(_, law)| law)
     }
 
     /// Returns the law, if its value is in range: F is 0 to 1, the CPI above 0 and at most 1000.
@@ -117,6 +157,36 @@ mod tests {
         let law: Slowdown = law.parse().expect("a law");
         let (longer, free) = law.durations(Power::from_watts(40), Power::from_watts(20));
         assert_eq!(longer * 1_000 / free, permille, "{law}");
+    }
+
+    /// Returns the law learned from runs at these parts of a draw of 100 W, each with its duration; 1000 s without a cap.
+    fn learned(runs: &[(i64, i64)]) -> Option<String> {
+        let runs = runs.iter().map(|(watts, secs)| (Power::from_watts(*watts), Span::from_secs(*secs)));
+        let free = (Power::from_watts(100), Span::from_secs(1_000));
+        Slowdown::learned(free, runs).map(|law| law.to_string())
+    }
+
+    #[test]
+    fn laws_are_learned_from_runs_under_caps() {
+        // F / M: 1.5 at half of the power is F = 0.75, and so is 1.25 at 60 %.
+        assert_eq!(learned(&[(50, 1_500)]).as_deref(), Some("F=0.75"));
+        assert_eq!(learned(&[(50, 1_500), (60, 1_250)]).as_deref(), Some("F=0.75"));
+        // CPI = 2 makes 1/2 + 1/(2 M): 1.5 at half of the power, 1.125 at 80 %, 3 at a fifth.
+        assert_eq!(learned(&[(50, 1_500), (80, 1_125), (20, 3_000)]).as_deref(), Some("CPI=2"));
+        // A cap that costs no time, or gains some: F / M is at most 1 there.
+        assert_eq!(learned(&[(50, 990)]).as_deref(), Some("F=0.5"));
+        // More than in proportion to the power: the law with the largest slowdown.
+        assert_eq!(learned(&[(50, 3_000)]).as_deref(), Some("F=1"));
+    }
+
+    #[test]
+    fn caps_without_effect_and_broken_runs_teach_no_law() {
+        for runs in [&[][..], &[(100, 1_000)], &[(120, 900)], &[(0, 1_000)], &[(50, 0)], &[(-5, -5)]] {
+            assert_eq!(learned(runs), None, "{runs:?}");
+        }
+        let most = (Power::from_mw(i64::MAX), Span::from_ms(i64::MAX));
+        let least = (Power::from_mw(1), Span::from_ms(1));
+        assert_eq!(Slowdown::learned((most.0, least.1), [(least.0, most.1)]), Some(Slowdown::Factor(1_000)));
     }
 
     #[test]

@@ -122,7 +122,7 @@ pub(crate) fn under_cap(
     match (cap, looked.value(unit, cores_on(request, unit), cap)) {
         (Some(cap), None) => {
             let free = corrected(looked.under_cap(known, request, unit, None));
-            by_formula(Law::of(known, request, unit).law, free, share(request, unit, cap))
+            by_formula(Law::of(known, request, unit, &looked).law, free, share(request, unit, cap))
         }
         _ => corrected(looked.under_cap(known, request, unit, cap)),
     }
@@ -233,6 +233,11 @@ impl Looked {
         }
     }
 
+    /// Returns the law of slowdown that the profiles under caps tell.
+    fn law(&self, cores: u32) -> Option<Slowdown> {
+        [&self.exact, &self.classless].into_iter().find_map(|table| table.law(cores))
+    }
+
     /// Returns the same as [`under_cap`], for a job without measurements.
     pub fn under_cap(&self, known: Known<'_>, request: &Request, unit: &UnitSpec, cap: Option<Power>) -> Estimate {
         let cores = cores_on(request, unit);
@@ -240,7 +245,7 @@ impl Looked {
             (Some(value), _) => of_value(request, &value),
             (None, Some(cap)) => {
                 let free = self.under_cap(known, request, unit, None);
-                by_formula(Law::of(known, request, unit).law, free, share(request, unit, cap))
+                by_formula(Law::of(known, request, unit, self).law, free, share(request, unit, cap))
             }
             (None, None) => {
                 let others = self.of_other_sizes(known, request, unit);
@@ -282,7 +287,7 @@ impl Looked {
             grounds.sizes.then(|| "between measured sizes".to_owned()),
             grounds.cores.map(|from| format!("scaled from {} to {}", count(from), count(cores))),
             grounds.caps.then(|| "between measured caps".to_owned()),
-            by_formula.then(|| Law::of(known, request, unit).words()),
+            by_formula.then(|| Law::of(known, request, unit, self).words()),
         ];
         let words: String = words.into_iter().flatten().map(|word| format!(", {word}")).collect();
         format!("{from} of {named}{words}")

@@ -8,9 +8,10 @@
 //!
 //! Caps. Between two measured caps the logarithms of duration and draw are interpolated over the logarithm of the
 //! cap. The run without a cap counts as one at the lowest ineffective cap. A count of cores without measured caps
-//! uses the slowdown of another count. Below the lowest measured cap, the formula of the caller applies.
+//! uses the slowdown of another count. Below the lowest measured cap, the law of the caller applies, which may be learned
+//! from these points.
 
-use limo_model::{EstimateSource, Power, Profile, Span, UnitSpec};
+use limo_model::{EstimateSource, Power, Profile, Slowdown, Span, UnitSpec};
 
 /// The expected duration and draw of a run, and their source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,16 +154,30 @@ impl Table {
         self.0.iter().filter_map(alone).max_by_key(|value| (value.power, value.duration))
     }
 
-    /// Returns the estimate under a cap between measured ones, or between the highest of them and the lowest
-    /// ineffective one. `free` is the same run without a cap. Returns `None` if one of these is unknown.
-    pub fn capped(&self, unit: &UnitSpec, (cores, cap): (u32, Power), free: &Value) -> Option<Value> {
+    /// Returns the number of cores of the profiles under caps that are used for this number: the same one, else any number,
+    /// else the nearest one.
+    fn donor(&self, cores: u32) -> Option<Option<u32>> {
         let counts = self.0.iter().filter(|point| point.cap.is_some()).map(|point| point.cores);
-        // Prefers data for the same number of cores, then for any number, then for the nearest one.
-        let donor = counts.min_by_key(|count| match count {
+        counts.min_by_key(|count| match count {
             Some(count) if *count == cores => (0, 0),
             None => (1, 0),
             Some(count) => (2, count.abs_diff(cores)),
-        })?;
+        })
+    }
+
+    /// Returns the law of slowdown that is nearest to the profiles under caps. The medians count, without margins.
+    pub fn law(&self, cores: u32) -> Option<Slowdown> {
+        let donor = self.donor(cores)?;
+        let free = self.0.iter().find(|point| point.cores == donor && point.cap.is_none())?;
+        let of = |point: &MeasuredPoint| (point.profile.power, point.profile.duration);
+        let capped = self.0.iter().filter(|point| point.cores == donor && point.cap.is_some());
+        Slowdown::learned(of(free), capped.map(of))
+    }
+
+    /// Returns the estimate under a cap between measured ones, or between the highest of them and the lowest
+    /// ineffective one. `free` is the same run without a cap. Returns `None` if one of these is unknown.
+    pub fn capped(&self, unit: &UnitSpec, (cores, cap): (u32, Power), free: &Value) -> Option<Value> {
+        let donor = self.donor(cores)?;
         let of = donor.unwrap_or(cores);
         let uncapped = self.free(unit, of)?;
         let bites = uncapped.power.scaled(i64::from(unit.cores), i64::from(of.max(1)));

@@ -106,8 +106,32 @@ fn caps_are_interpolated_between_those_that_were_measured() {
     case.of(("a", "", 8), Some(70), (100_000, 64_000), "imported of a");
     // The cap slows 4 cores down as much as 8 cores, which draw twice as much.
     case.of(("a", "", 4), Some(32), (141_421, 16_000), "imported of a, between measured caps");
-    // The cap is below the measured ones: the run takes 0.75 x 64 / 8 times as long.
-    case.of(("a", "", 8), Some(8), (600_000, 8_000), "imported of a, cap by formula");
+    // The cap is below the measured ones. A quarter of the power doubles the duration, which is F = 0.5: the run takes
+    // 0.5 x 64 / 8 times as long.
+    let learned = "imported of a, cap by formula with F=0.5 learned from profiles";
+    case.of(("a", "", 8), Some(8), (400_000, 8_000), learned);
+}
+
+#[test]
+fn a_learned_law_precedes_that_of_the_hardware_and_follows_that_of_the_application() {
+    // At 16 W of 64 W, 200 s instead of 100 s make F = 0.5.
+    let table = ProfileTable::imported(&[(("a", "", Some(8), None), 100, 64), (("a", "", Some(8), Some(16)), 200, 16)]);
+    let check = |application: &str, law: &str, secs: i64| {
+        let known = Known {
+            profiles: &table.0,
+            default_duration: Span::from_secs(3_600),
+            cap_factor_permille: 750,
+            confidence: Confidence::NINETY,
+            slowdowns: &BTreeMap::from([(SlowdownKey::of(application, "xeon"), law.parse().expect("a law"))]),
+        };
+        let request =
+            Request { cores: Cores::Count(NonZeroU32::new(8).expect("at least one")), ..Request::one_core("a") };
+        // An eighth of the power takes 8 F times as long.
+        let estimate = under_cap(known, &request, &unit(), (Some(Power::from_watts(8)), 1_000));
+        assert_eq!(estimate.duration, Span::from_secs(secs), "{application} {law}");
+    };
+    check("", "F=1", 400);
+    check("a", "F=1", 800);
 }
 
 /// Runs at 64 W take 100 s. All laws are asked at a cap of 16 W, a quarter.
