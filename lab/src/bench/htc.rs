@@ -52,6 +52,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
         profiles: &[],
         variation: None,
         mispredict: None,
+        predict: false,
         explore: limo_model::JobShare::NONE,
         queues: limo_model::Queues::default(),
         until: None,

@@ -162,6 +162,7 @@ pub fn simulated(
         profiles: &[],
         variation: None,
         mispredict: None,
+        predict: false,
         explore: limo_model::JobShare::NONE,
         queues: limo_model::Queues::default(),
         until: Some(start + WEEK),

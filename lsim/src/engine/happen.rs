@@ -154,7 +154,11 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     fn end(&mut self, id: JobId, attempt: Attempt, way: Way) -> Result<(), SimulationError> {
         let Some(Present { index, run: Some(run) }) = self.jobs.remove(id) else { return Ok(()) };
         let late = || run.running.walltime.is_some_and(|walltime| run.running.run > walltime);
-        let killed = way == Way::Told || (!self.steered.tasks.contains_key(&id) && late());
+        let was_steered = self.steered.tasks.contains_key(&id);
+        let killed = way == Way::Told || (!was_steered && late());
+        if !killed && !was_steered && !self.load.fails(index) {
+            self.learn((id, index), &run, self.now - run.started.unwrap_or(self.now))?;
+        }
         let used = self.leave(id, &run);
         self.row(id, index, (&run, used), killed)?;
         let outcome = if killed { Outcome::Signaled(15) } else { Outcome::Exited(self.load.fails(index).into()) };

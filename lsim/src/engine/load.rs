@@ -33,6 +33,11 @@ pub trait Load {
         None
     }
 
+    /// Returns true if a model predicts the jobs from those that have ended.
+    fn predicts(&self) -> bool {
+        false
+    }
+
     /// Returns the time of submission of the job at `index`; times ascend. `None` after the last one.
     fn submitted(&self, index: usize) -> Option<Time>;
 
@@ -105,6 +110,8 @@ pub struct Trace<'a> {
     /// Profiles that the scheduler has.
     pub profiles: &'a [(ProfileKey, Profile)],
     pub variation: Option<&'a Variations>,
+    /// True if a model predicts the jobs from those that have ended.
+    pub predict: bool,
     pub changes: &'a [(Time, Change)],
     /// Predictions of draws, some of them wrong; without it the scheduler has none.
     pub mispredict: Option<Mispredict>,
@@ -133,6 +140,10 @@ impl Load for Trace<'_> {
 
     fn variation(&self) -> Option<&Variation> {
         self.variation.map(|variation| &variation.believed)
+    }
+
+    fn predicts(&self) -> bool {
+        self.predict
     }
 
     fn submitted(&self, index: usize) -> Option<Time> {

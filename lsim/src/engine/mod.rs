@@ -8,6 +8,7 @@ mod happen;
 mod load;
 mod machine;
 mod mispredict;
+mod predict;
 mod request;
 mod spending;
 mod steer;
@@ -30,6 +31,7 @@ use happen::Due;
 pub use load::{Change, Load, Running, Trace};
 use machine::Machine;
 pub use mispredict::Mispredict;
+use predict::Predictions;
 pub use request::node_specs;
 pub use spending::Spending;
 use steer::Steered;
@@ -52,6 +54,8 @@ pub struct Scenario<'a> {
     pub variation: Option<&'a Variations>,
     /// Predictions of draws, some of them wrong; without it the scheduler has none.
     pub mispredict: Option<Mispredict>,
+    /// True if a model predicts the jobs from those that have ended.
+    pub predict: bool,
     /// Share of the jobs that allow it that explore caps.
     pub explore: JobShare,
     /// Queues of the jobs; without any, jobs have no queue.
@@ -135,6 +139,8 @@ struct Simulation<'a, L, S> {
     switched: u64,
     started: u64,
     steered: Steered,
+    /// Model of the jobs so far, if there is one.
+    predictions: Option<Predictions>,
     /// True if the meter is to be read again.
     metering: bool,
     /// Energy of the machine at the last reading of its meter, in µJ.
@@ -157,8 +163,8 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
         Some(limits) if scenario.unwarned => one_by_one(&limits, start),
         limits => (limits, Vec::new()),
     };
-    let Scenario { profiles, variation, mispredict, .. } = *scenario;
-    let load = Trace { workload, platform, start, profiles, variation, changes: &changes, mispredict };
+    let Scenario { profiles, variation, predict, mispredict, .. } = *scenario;
+    let load = Trace { workload, platform, start, profiles, variation, predict, changes: &changes, mispredict };
     let Scenario { explore, until, .. } = *scenario;
     let queues = scenario.queues.clone();
     simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, queues, until }, sink)
@@ -196,6 +202,7 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
         switched: 0,
         started: 0,
         steered: Steered::default(),
+        predictions: load.predicts().then(Predictions::default),
         metering: false,
         metered_uj: 0,
         spending: Spending::default(),
@@ -340,6 +347,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             };
             conditions.dependencies = conditions.dependencies.drain(..).filter_map(here).collect();
         }
+        request.predicted = self.predicted(index, &request);
         let id = self.core.next_job();
         let submitted = self.core.resolve_queue(&mut request).and_then(|()| self.core.submit(self.now, id, request));
         match submitted {

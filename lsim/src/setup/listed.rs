@@ -22,6 +22,7 @@ impl Setup {
             ("profiles", self.profiles.as_deref().map(name)),
             ("variation", self.variation.as_deref().map(name)),
             ("believed-variation", self.believed_variation.as_deref().map(name)),
+            ("predict", self.predict.then(|| "true".to_owned())),
             ("suspendable", shown(self.suspendable)),
             ("requeueable", shown(self.requeueable)),
             ("fillers", shown(self.fillers)),

@@ -21,6 +21,7 @@ impl Loaded {
             profiles: &self.profiles,
             variation: Some(&self.variation),
             mispredict: self.mispredict,
+            predict: self.predict,
             explore: self.explore,
             queues: self.queues.clone(),
             until: self.measured().map(|window| window.until),

@@ -94,6 +94,9 @@ pub struct Setup {
     /// The differences that the policy knows, if they are not the true ones
     #[arg(long, value_name = "FILE", requires = "variation", help_heading = "Jobs")]
     pub believed_variation: Option<PathBuf>,
+    /// Predict the draws of jobs without a profile from jobs that have ended in the simulation, as the master does
+    #[arg(long, help_heading = "Jobs")]
+    pub predict: bool,
     /// Share of the jobs that may be suspended, e.g. 30%, spread evenly [default: as the trace says]
     #[arg(long, value_name = "N%", help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
@@ -161,6 +164,8 @@ pub struct Loaded {
     pub profiles: Vec<(ProfileKey, Profile)>,
     /// The true differences of units, and those that the policy knows.
     pub variation: Variations,
+    /// True if a model predicts the jobs from those that have ended.
+    pub predict: bool,
     /// Share of the jobs that allow it that explore caps.
     pub explore: JobShare,
     pub mispredict: Option<Mispredict>,
@@ -300,6 +305,7 @@ impl Setup {
             prices,
             profiles,
             variation,
+            predict: self.predict,
             explore: self.explore.unwrap_or_default(),
             mispredict: self.mispredict,
             queues: queues.unwrap_or_default(),

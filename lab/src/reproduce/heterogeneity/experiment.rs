@@ -159,7 +159,7 @@ pub fn run(
     let changes: Vec<(Time, Change)> = drained.collect();
     let variation = Some(&machine.variations);
     let (platform, profiles, changes) = (&platform, &profiles, &changes);
-    let load = Trace { workload, platform, start, profiles, variation, changes, mispredict: None };
+    let load = Trace { workload, platform, start, profiles, variation, changes, predict: false, mispredict: None };
     let rules = Rules {
         preset: Preset::Fifo,
         options: algorithm.options(),
