@@ -44,10 +44,14 @@ struct QueueJson {
 /// If the master cannot be asked, or refuses.
 pub async fn run(command: QueueCommand, json: bool, master: &Master) -> Result<u8, Failure> {
     let change = |queue, is_down| Change::QueueState { queue, is_down };
-    match command {
-        QueueCommand::List => {}
-        QueueCommand::Up { name } => return master.change(change(name, false)).await.map(|()| exit::DONE),
-        QueueCommand::Down { name } => return master.change(change(name, true)).await.map(|()| exit::DONE),
+    let state = match command {
+        QueueCommand::List => None,
+        QueueCommand::Up { name } => Some(change(name, false)),
+        QueueCommand::Down { name } => Some(change(name, true)),
+    };
+    if let Some(state) = state {
+        master.change(state).await?;
+        return Ok(exit::DONE);
     }
     let queues = master.queues().await?;
     if json {

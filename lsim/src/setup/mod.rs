@@ -125,7 +125,7 @@ pub struct Setup {
     #[serde(with = "as_text::option")]
     pub hot_start: Option<Share>,
     /// Predict the draw of each job: of this share of the jobs as FACTOR times the real one, e.g. 10%:0.6
-    #[arg(long, value_name = "N%:FACTOR[:SEED]", conflicts_with = "profiles", help_heading = "Jobs")]
+    #[arg(long, value_name = "N%:FACTOR[:SEED]", conflicts_with_all = ["profiles", "predict"], help_heading = "Jobs")]
     #[serde(with = "as_text::option")]
     pub mispredict: Option<Mispredict>,
     /// Calendar time of the trace's zero, e.g. 2017-10-26T00:00:00Z [default: UnixStartTime of the trace]

@@ -44,7 +44,9 @@ fn kill_in_a_search(cluster: &mut Cluster, submitter: &Submitter) {
     jobs.push(job(1, &[]));
     set(&["set", "policy", "limo"]);
     jobs.iter().for_each(|job| drop(submitter.lq(&["cancel", &job.to_string()]).succeeded()));
-    jobs.iter().for_each(|job| drop(submitter.wait(*job)));
+    jobs.iter().for_each(|job| {
+        submitter.wait(*job);
+    });
 }
 
 /// Makes every kind of event that a cluster can have, in a few seconds.
