@@ -205,17 +205,21 @@ impl Loaded {
         self.timed(&event)
     }
 
-    /// Submits `jobs` jobs at once, and starts those that fit.
+    /// Submits `jobs` jobs at once, and starts those that fit while nothing limits the draw.
     ///
     /// # Errors
     /// The same as for [`Loaded::new`].
     pub fn fill(&mut self, jobs: usize) -> Result<()> {
+        let limits = |limits| Event::LimitsSet { limits, by: "lab".to_owned() };
+        let later = self.core.settings().limits.clone();
+        self.apply(&limits(Curve::constant(Band::UNLIMITED)))?;
         for _ in 0..jobs {
             let request = Box::new(request(&mut self.dice, self.width));
             self.apply(&Event::Submitted { job: self.core.next_job(), request })?;
         }
         let round = self.core.round(self.now);
-        self.obey(round).map(drop)
+        self.obey(round)?;
+        self.apply(&limits(later))
     }
 
     /// Reads the meters of all nodes `gap` after the last event, and runs a round. Measures both one after the other.
