@@ -182,6 +182,12 @@ impl Assignments {
         gathered.begun.insert(node);
     }
 
+    /// Returns true if this node has begun its part.
+    pub(super) fn has_part_begun(&self, job: JobId, attempt: Attempt, node: NodeId) -> bool {
+        let gathered = self.gathered.get(&job).filter(|gathered| gathered.attempt == Some(attempt));
+        gathered.is_some_and(|gathered| gathered.begun.contains(&node))
+    }
+
     /// Returns true if any node has begun its part.
     pub(super) fn has_any_begun(&mut self, job: JobId, attempt: Attempt) -> bool {
         !self.gathered(job, attempt).begun.is_empty()

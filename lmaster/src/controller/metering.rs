@@ -181,10 +181,12 @@ impl Metering {
         self.meters.iter().map(report).collect()
     }
 
-    /// Records a sample as the draw of a node, to be committed within `every`.
-    pub(super) fn take_sample(&mut self, node: &Node, sample: &Sample, (now, every): (Time, Span)) {
-        self.readings.insert(node.id(), sample.draw);
-        self.due.get_or_insert(now + every);
+    /// Records a sample of a node. If it counts as the draw of the node, it is committed within `every`.
+    pub(super) fn take_sample(&mut self, node: &Node, sample: &Sample, (now, every): (Time, Span), counts: bool) {
+        if counts {
+            self.readings.insert(node.id(), sample.draw);
+            self.due.get_or_insert(now + every);
+        }
         self.ledger.sample(&node.spec().name, now, sample);
     }
 

@@ -243,7 +243,7 @@ impl Controller {
             Input::Ballast(result) => self.tx.commits.ballast(result, &mut self.tx.effects),
             Input::Answered(ticket, reply) => self.answered(ticket, reply),
             Input::Learned(key, profile) => self.learned(key, profile),
-            Input::Metered(meter, shown) => self.tx.metered(meter, shown),
+            Input::Metered(meter, shown) => self.metered(meter, shown),
             Input::Timer => self.timer(),
             Input::Feeds(news) => self.signals.told(&mut self.tx, *news),
             Input::Word(source, word) => self.signals.word(&mut self.tx, source, word),

@@ -158,6 +158,15 @@ impl Controller {
         self.assignments.have_all_begun(job, attempt, &open)
     }
 
+    /// Returns true if a job runs on this node but has not begun on all of its nodes.
+    pub(super) fn has_begun_early(&self, node: NodeId) -> bool {
+        let jobs = self.tx.core.jobs_on(node).into_iter();
+        jobs.filter(|job| self.is_starting(*job)).any(|job| {
+            let attempt = self.tx.core.job(job).and_then(|job| job.assignment()).map(|own| own.attempt);
+            attempt.is_some_and(|attempt| self.assignments.has_part_begun(job, attempt, node))
+        })
+    }
+
     /// Records that a job runs as soon as the last of its nodes has begun.
     fn starts_when_all_have(&mut self, job: JobId, attempt: Attempt) {
         if self.have_all_begun(job, attempt) && self.is_starting(job) {

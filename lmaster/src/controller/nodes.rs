@@ -116,7 +116,7 @@ impl Controller {
             NodeToMaster::Reading(Sample { draw, low, .. }) if draw.min(low) < limo_model::Power::ZERO => {
                 self.close_node(peer, format!("a reading of {} is not a draw", draw.min(low)));
             }
-            NodeToMaster::Reading(sample) => self.tx.reading(node, &sample),
+            NodeToMaster::Reading(sample) => self.shown(node, &sample),
             NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
             NodeToMaster::Capped { generation, failed } => self.caps_held(node, generation, failed),
             NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),

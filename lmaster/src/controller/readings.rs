@@ -43,41 +43,48 @@ impl Serve for ReadingsQuery {
     }
 }
 
-impl Tx {
+impl Controller {
     /// Handles a value or a failure of a shared meter.
     pub(super) fn metered(&mut self, index: usize, shown: Result<Power, String>) {
-        let Some(draw) = self.metering.shown(index, shown, self.now).filter(|_| self.commits.is_open()) else {
+        let now = self.tx.now;
+        let Some(draw) = self.tx.metering.shown(index, shown, now).filter(|_| self.tx.commits.is_open()) else {
             return;
         };
-        for (node, part) in self.metering.divided(index, draw, &self.core, self.now) {
+        for (node, part) in self.tx.metering.divided(index, draw, &self.tx.core, now) {
             self.keep_reading(node, &Sample::once(part));
         }
-        if let Some((nodes, source)) = self.metering.held_is_gone(index, draw, &self.core, self.now) {
+        if let Some((nodes, source)) = self.tx.metering.held_is_gone(index, draw, &self.tx.core, now) {
             for node in nodes {
-                Liveness::release_draw(self, node, Vec::new(), &source);
+                Liveness::release_draw(&mut self.tx, node, Vec::new(), &source);
             }
         }
     }
 
     /// Handles a value of a node's own meter.
-    pub(super) fn reading(&mut self, node: NodeId, sample: &Sample) {
+    pub(super) fn shown(&mut self, node: NodeId, sample: &Sample) {
+        let tx = &mut self.tx;
         // A node that falls asleep no longer has its earlier draw.
-        let is_awake = self.core.node(node).is_some_and(limo_sched::Node::is_awake);
-        if is_awake && self.metering.own_shown(node, sample.draw, &self.core, self.now) {
+        let is_awake = tx.core.node(node).is_some_and(limo_sched::Node::is_awake);
+        if is_awake && tx.metering.own_shown(node, sample.draw, &tx.core, tx.now) {
             self.keep_reading(node, sample);
         }
     }
 
-    /// Returns the draw that counts for a node.
+    /// Keeps a node's draw for the table, and for the core. While a job has begun on this node but not on all of its
+    /// nodes, the reading already includes the job and the core adds its estimate: then the core gets no reading.
     fn keep_reading(&mut self, node: NodeId, sample: &Sample) {
+        let counts = !self.has_begun_early(node);
+        let tx = &mut self.tx;
         // On a full disk, the remaining space is reserved for the ends of jobs.
-        if self.commits.trouble().is_none()
-            && let Some(node) = self.core.node(node)
+        if tx.commits.trouble().is_none()
+            && let Some(node) = tx.core.node(node)
         {
-            self.metering.take_sample(node, sample, (self.now, self.settings.readings_every));
+            tx.metering.take_sample(node, sample, (tx.now, tx.settings.readings_every), counts);
         }
     }
+}
 
+impl Tx {
     pub(super) fn forget_reading(&mut self, node: NodeId) {
         self.metering.forget(node, self.core.node(node));
     }

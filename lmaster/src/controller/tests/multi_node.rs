@@ -341,3 +341,25 @@ fn output_of_each_node_is_a_stream_of_its_own() {
     assert_eq!(it.bench.orders(it.nodes[2]), [MasterToNode::StreamAck { stream: own, offset: 2 }]);
     assert!(it.orders(0).is_empty());
 }
+
+/// The first node reads 99 W with its part, before the job has begun on the others.
+#[test]
+fn a_part_that_begins_early_counts_once() {
+    let mut it = wide(Parallel::default());
+    (0..3).for_each(|index| it.ack(index));
+    let draw = |it: &Wide| {
+        (it.bench.controller.tx.core.node_draw(limo_model::NodeId(0)), it.bench.controller.tx.core.sums().draw)
+    };
+    let read = |it: &mut Wide| {
+        it.bench.report(it.nodes[0], NodeToMaster::Reading(limo_proto::Sample::once(Power::from_watts(99))));
+        it.bench.pass(Span::from_secs(1));
+    };
+    let believed = draw(&it);
+    it.started(0);
+    read(&mut it);
+    assert_eq!(draw(&it), believed);
+    (1..3).for_each(|index| it.started(index));
+    read(&mut it);
+    assert_eq!(draw(&it).0, Power::from_watts(99));
+    assert_eq!(draw(&it).1 - believed.1, Power::from_watts(99) - believed.0);
+}
