@@ -200,7 +200,7 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     }
     fact("draw", format!("{} ({} of it idle)", watts(status.draw), status.idle));
     let mut band = gauge(status.draw, status.band, status.emulated);
-    if !status.band.high().is_unlimited() && !status.parts.heeds_upper_limit() {
+    if !status.band.high().is_unlimited() && status.parts.ignores_upper_limit() {
         band += &format!("; the policy {} ignores it", status.policy);
     }
     if let Some(at) = status.limits_ended {

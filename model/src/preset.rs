@@ -254,6 +254,11 @@ impl Parts {
         self.admission != AdmissionRule::Resources
     }
 
+    /// Returns true if neither starts nor caps respect the upper limit.
+    pub fn ignores_upper_limit(self) -> bool {
+        !self.heeds_upper_limit() && !self.divides()
+    }
+
     /// Returns true if starts respect the lower limit.
     pub fn heeds_lower_limit(self) -> bool {
         matches!(self.admission, AdmissionRule::Equations | AdmissionRule::Band)
@@ -326,6 +331,7 @@ impl Parts {
         let reserves = |order| self.order == order && self.admission == AdmissionRule::Resources;
         let promises = [
             (self.keeps_upper_limit(), "starts nothing that takes the draw above the upper limit"),
+            (self.divides(), "keeps the draw below the upper limit, as far as the lowest caps can"),
             (self.keeps_budget(), "never spends more than the budget of a period"),
             (reserves(OrderRule::Easy), "no later job delays the first one that waits"),
             (reserves(OrderRule::Conservative), "no later job delays one that waits"),

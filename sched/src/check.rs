@@ -1,5 +1,6 @@
 //! Checks a plan before it is executed. Uses the rules of the cluster, not the policies.
 
+mod divided;
 mod explore;
 mod packed;
 mod power;
@@ -66,6 +67,7 @@ pub(crate) fn check(case: Case<'_>, plan: &Plan) -> Vec<Violation> {
     power::check(case, plan, &mut found);
     sleeps(case, plan, &mut found);
     steer::check(case, plan, &mut found);
+    divided::check(case, plan, &mut found);
     explore::check(case, plan, &mut found);
     if let Some(at) = plan.wake_at.filter(|at| *at <= case.now) {
         found.push(Violation::WakeInPast { at });

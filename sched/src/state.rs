@@ -268,6 +268,12 @@ impl State {
         self.reliefs.power(is_away)
     }
 
+    /// Returns the expected draw of starts that end before they begin.
+    pub(crate) fn never_begins(&self) -> Power {
+        let assignments = self.active.iter().filter_map(|id| self.jobs.get(id)?.assignment());
+        assignments.filter(|assignment| assignment.stop.is_some()).map(|assignment| assignment.pending).sum()
+    }
+
     /// Returns the nodes that must give a confirmation.
     pub(crate) fn awaited_nodes<'a>(&'a self, awaited: &Await) -> impl Iterator<Item = &'a Node> + use<'a> {
         let (node, job) = match awaited {

@@ -36,7 +36,7 @@ impl Controller {
             .map(Band::low)
             .max()
             .filter(|low| !low.is_zero() && !self.tx.core.settings().parts().heeds_lower_limit());
-        let high = self.lowest_high().filter(|_| !self.tx.core.settings().parts().heeds_upper_limit());
+        let high = self.lowest_high().filter(|_| self.tx.core.settings().parts().ignores_upper_limit());
         let limits = match (low, high) {
             (None, None) => return None,
             (Some(low), None) => format!("the lower limit {low}"),

@@ -76,7 +76,7 @@ pub fn promises((preset, parts): (Preset, Parts), budgets: &Budgets, limits: boo
     if !budgets.is_empty() && !parts.keeps_budget() {
         notes.push(format!("`{preset}` ignores budgets: the energy is only counted"));
     }
-    if limits && !parts.heeds_upper_limit() {
+    if limits && parts.ignores_upper_limit() {
         notes.push(format!("`{preset}` ignores limits: the time outside of them is only counted"));
     }
     notes

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use limo_model::{JobId, NodeId, Part, Span, StopReason, Time};
 
 use super::jobs::with_times;
+use super::nodes::judge_caps;
 use crate::cluster::Cluster;
 use crate::round::Await;
 use crate::state::State;
@@ -42,6 +43,18 @@ pub(crate) fn wait_for_newest(cluster: &mut Cluster) {
             assignment.after.dedup();
         }
     }
+}
+
+/// Lets a start wait for these orders, and for all others that free power.
+pub(crate) fn wait_for(cluster: &mut Cluster, id: JobId, orders: &[Await]) {
+    let Some(assignment) = cluster.state.jobs.get_mut(id).and_then(|job| job.assignment_mut()) else { return };
+    if orders.is_empty() {
+        return;
+    }
+    assignment.after.extend(cluster.state.reliefs.awaited().chain(orders.iter().copied()));
+    assignment.after.sort_unstable();
+    assignment.after.dedup();
+    cluster.index.awaiting.insert(id);
 }
 
 /// Returns the confirmations of caps that units of a placement do not surely hold yet.
@@ -119,6 +132,7 @@ pub(crate) fn overdue(cluster: &mut Cluster, now: Time) -> BTreeSet<NodeId> {
             let capped = (0..).zip(&node.caps.limits).filter(|(_, cap)| cap.is_some());
             node.caps.failed.extend(capped.map(|(unit, _)| unit));
         }
+        judge_caps(cluster, now, *node);
     }
     silent
 }

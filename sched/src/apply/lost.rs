@@ -1,7 +1,8 @@
 //! Lost nodes: unreachable for so long that their jobs count as ended without a report. The draw of those jobs is
-//! *held*: it stays part of the believed draw until it is known to have ended.
+//! *held*: it stays part of the believed draw until it is known to have ended. If caps divide the upper limit, the
+//! nameplates of its units count, because a node does not keep caps for longer without a master.
 
-use limo_model::{Attempt, JobId, NodeId, Power, Time};
+use limo_model::{Attempt, JobId, NodeId, NodeSpec, Part, Power, Time};
 
 use super::nodes::{renew, settle_cluster};
 use crate::cluster::Cluster;
@@ -40,6 +41,7 @@ pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Att
     }
     let is_on = |node: &NodeId| assignment.placement.iter().any(|part| part.is_on(*node));
     let nodes: Vec<NodeId> = cluster.index.held.iter().copied().filter(is_on).collect();
+    let divides = cluster.parts.divides();
     settle_cluster(cluster, now);
     for id in nodes {
         let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { continue };
@@ -51,13 +53,25 @@ pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Att
                 cluster.index.held.remove(&id);
             }
         } else if let Some(held) = node.held.iter_mut().find(|held| is_this(held)) {
-            let draw = assignment.draw_on(id);
+            // Without a master the node lifts its caps after a while.
+            let most = if divides { nameplate_of(&node.spec, assignment, id) } else { Power::ZERO };
+            let draw = assignment.draw_on(id).max(most);
             cluster.index.active_draw += draw - held.draw;
             cluster.books.active += draw - held.draw;
             held.draw = draw;
         }
         renew(cluster, id, now);
     }
+}
+
+/// Returns the draw of an attempt on a node by the nameplates of its units.
+fn nameplate_of(spec: &NodeSpec, assignment: &Assignment, id: NodeId) -> Power {
+    let here = assignment.placement.iter().filter(|part| part.is_on(id));
+    let of_part = |part: &Part| {
+        let unit = spec.units.get(usize::from(part.unit.unit))?;
+        Some(unit.nameplate.scaled(part.cores.into(), unit.cores.into()))
+    };
+    here.filter_map(of_part).sum()
 }
 
 /// Returns true if the draw of the job is held on the node.

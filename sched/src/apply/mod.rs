@@ -33,7 +33,7 @@ use crate::refused::Refused;
 use crate::state::{Clock, Sleep};
 
 pub(crate) use arrays::{count_tasks, make_tasks, started as task_started};
-pub(crate) use awaits::{next_overdue, overdue, unconfirmed_caps, wait_for_newest};
+pub(crate) use awaits::{next_overdue, overdue, unconfirmed_caps, wait_for, wait_for_newest};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
 pub(crate) use jobs::{dequeue, with_times};
 pub(crate) use known::check_removal;

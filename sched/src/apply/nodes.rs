@@ -228,7 +228,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
             node.away_since = None;
             node.lost = None;
             node.unseen.clear();
-            node.caps.failed.clear();
+            node.caps.obey_again();
             // A daemon that answers proves that its node is awake.
             cluster.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
             node.slept = Some(Box::new(node.slept(now)));
@@ -313,11 +313,22 @@ pub(super) fn drained(cluster: &mut Cluster, now: Time, id: NodeId, reason: &str
 pub(super) fn resumed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), Refused> {
     let node = cluster.state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
     node.drained = None;
+    node.caps.obey_again();
     if let Some(until) = node.suspect_until.take() {
         cluster.index.suspects.remove(&(until, id));
     }
     refresh_place(cluster, id, now);
     Ok(())
+}
+
+/// Closes a node to jobs while a unit of it does not obey caps and the policy divides the upper limit by caps.
+pub(super) fn judge_caps(cluster: &mut Cluster, now: Time, id: NodeId) {
+    let divides = cluster.parts.divides();
+    let Some(caps) = cluster.state.node_mut(id).map(|node| &mut node.caps) else { return };
+    let disobeys = divides && !caps.failed.is_empty();
+    if std::mem::replace(&mut caps.disobeys, disobeys) != disobeys {
+        refresh_place(cluster, id, now);
+    }
 }
 
 /// Marks a node that failed to follow an order: it gets no job for a while.

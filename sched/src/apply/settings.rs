@@ -7,7 +7,7 @@ use limo_model::{
     SlowdownKey, Time, VariationKey,
 };
 
-use super::nodes::{settle, settle_nodes};
+use super::nodes::{judge_caps, settle, settle_nodes};
 use crate::cluster::Cluster;
 use crate::mode::follow_setting;
 use crate::options::Options;
@@ -83,6 +83,9 @@ fn take_parts(cluster: &mut Cluster) {
         forget_reasons(cluster);
     }
     cluster.parts = parts;
+    let failing = cluster.state.nodes.iter().filter(|node| !node.caps.failed.is_empty()).map(|node| node.id);
+    let (failing, now) = (failing.collect::<Vec<_>>(), cluster.state.sums.since);
+    failing.into_iter().for_each(|id| judge_caps(cluster, now, id));
     cluster.books.count_ends(&cluster.state);
     cluster.index.mode_until = None;
     cluster.index.queue_again(&cluster.state);

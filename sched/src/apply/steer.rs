@@ -6,9 +6,9 @@ use limo_model::{Attempt, Causes, JobId, NodeId, Power, Span, StopReason, Time, 
 
 use super::awaits;
 use super::jobs::with_times;
-use super::nodes::{charge, renew, settle_cluster};
+use super::nodes::{charge, judge_caps, renew, settle_cluster};
 use crate::cluster::Cluster;
-use crate::facts::{Expected, draw_at, draw_if_on, expected_of_units};
+use crate::facts::{Expected, draw_at, expected_of_units};
 use crate::refused::Refused;
 use crate::round::Await;
 use crate::state::{Change, Job, Phase, Running, State};
@@ -233,7 +233,9 @@ pub(super) fn capped(
     }
     node.caps.failed.extend(failed);
     node.caps.unconfirmed = false;
+    judge_caps(cluster, now, id);
     if !failed.is_empty() {
+        let node = cluster.state.node(id).ok_or(Refused::NoSuchNode { node: id })?;
         let mut limits = node.caps().1;
         awaits::failed(cluster, id);
         (0..).zip(&mut limits).filter(|(unit, _)| failed.contains(unit)).for_each(|(_, cap)| *cap = None);
@@ -258,16 +260,16 @@ pub(super) fn paused(cluster: &mut Cluster, (id, number): (JobId, Attempt), paus
 }
 
 /// Corrects the believed draw of running jobs by a reading: its value above idle is the draw of the jobs that it
-/// contains. Only uncapped jobs can draw more than believed. A job with a lower draw is not limited by its cap.
+/// contains, and of a job over several nodes the draw of its units there. Only uncapped jobs can draw more than believed. A job with a lower draw is not limited by its cap.
 pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
     if !cluster.parts.steers() && !cluster.parts.divides() {
         return;
     }
     let Some(node) = cluster.state.node(id).filter(|node| node.unseen.is_empty()) else { return };
     let Some(reading) = node.reading else { return };
-    let (shown, others) = shown_jobs(cluster, id);
+    let shown = shown_jobs(cluster, id);
     let believed: Power = shown.iter().map(|shown| shown.draw).sum();
-    let more = (reading.draw - node.spec.idle - others).at_least_zero() - believed;
+    let more = (reading.draw - node.spec.idle).at_least_zero() - believed;
     if more.mw().saturating_abs().saturating_mul(1_000) < believed.mw().saturating_mul(TREMBLE) {
         return;
     }
@@ -282,10 +284,14 @@ pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
         spend(job, now);
         let Some((assignment, running)) = job.running_mut() else { continue };
         let found = *draw + more.scaled(draw.mw(), movable.mw());
-        let measured = i128::from(running.measured_permille) * i128::from(found.mw()) / i128::from(full.mw().max(1));
+        let measured = i128::from(running.measured(id)) * i128::from(found.mw()) / i128::from(full.mw().max(1));
         let (least, most) = MEASURED;
-        running.measured_permille = i64::try_from(measured).unwrap_or(most).clamp(least, most);
-        assignment.draw = found;
+        let measured = i64::try_from(measured).unwrap_or(most).clamp(least, most);
+        match assignment.sole_part() {
+            Some(_) => running.measured_permille = measured,
+            None => drop(running.measured_on.insert(id, measured)),
+        }
+        assignment.set_draw_on(id, found);
     }
 }
 
@@ -300,22 +306,22 @@ struct Shown {
     is_held: bool,
 }
 
-/// Returns the jobs on one unit that a reading of `node` contains, with its parts of multi-node jobs.
-fn shown_jobs(cluster: &Cluster, node: NodeId) -> (Vec<Shown>, Power) {
-    let (mut shown, mut others) = (Vec::new(), Power::ZERO);
-    for (id, job) in cluster.jobs_on(node).into_iter().filter_map(|id| Some((id, &**cluster.state.jobs.get(id)?))) {
+/// Returns the jobs that a reading of `node` contains, each with its draw there.
+fn shown_jobs(cluster: &Cluster, node: NodeId) -> Vec<Shown> {
+    let state = &cluster.state;
+    let present = |unit: UnitId| state.node(unit.node)?.cap(unit.unit);
+    let of_job = |id: JobId| {
+        let job = &**state.jobs.get(id)?;
         // A job that is being ended draws until its end.
-        let Phase::Running(assignment, running) = &job.phase else { continue };
-        if !running.seen_on.contains(&node) {
-            continue;
+        let Phase::Running(assignment, running) = &job.phase else { return None };
+        let is_over = assignment.ended.iter().any(|part| part.node == node);
+        if is_over || !running.seen_on.contains(&node) {
+            return None;
         }
-        match draw_at(&cluster.state, job, None) {
-            Some(full) => {
-                let draw = assignment.draw.max(Power::from_mw(1));
-                shown.push(Shown { job: id, draw, full, is_held: draw_if_on(&cluster.state, job) < full });
-            }
-            None => others += assignment.draw_on(node),
-        }
-    }
-    (shown, others)
+        let full = draw_at(state, job, node, |_| None)?;
+        let is_held = draw_at(state, job, node, present)? < full;
+        let draw = assignment.draw_on(node).max(Power::from_mw(1));
+        Some(Shown { job: id, draw, full, is_held })
+    };
+    cluster.jobs_on(node).into_iter().filter_map(of_job).collect()
 }

@@ -73,7 +73,11 @@ fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let mut caps = BTreeMap::new();
     for start in &plan.starts {
         let mut shared = |(unit, asked): (UnitId, Option<Power>)| {
-            let now = || case.node(unit.node).and_then(|node| node.cap(unit.unit));
+            let now = || match case.parts.divides() {
+                // The policy moves the caps below those that jobs request.
+                true => requested(case, unit),
+                false => case.node(unit.node).and_then(|node| node.cap(unit.unit)),
+            };
             let cap = if case.books.used(unit) > 0 { now() } else { asked };
             *caps.entry(unit).or_insert(cap) != asked
         };
@@ -81,6 +85,12 @@ fn shared_caps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
             found.push(Violation::SharedCap { job: start.job });
         }
     }
+}
+
+/// Returns the lowest cap with which a job was started on a unit.
+fn requested(case: Case<'_>, unit: UnitId) -> Option<Power> {
+    let jobs = case.state.active.iter().filter_map(|id| case.job(id)?.assignment());
+    jobs.filter_map(|assignment| assignment.cap_on(unit)).min()
 }
 
 /// Checks that resumed jobs do not take the draw above the upper limit, if the policy keeps it by changing running

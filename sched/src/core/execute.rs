@@ -11,7 +11,7 @@ use crate::apply::{self, NodeCaps};
 use crate::books::Books;
 use crate::check::{Case, check};
 use crate::cluster::Cluster;
-use crate::facts::{delay_by_caps, shares_at_start};
+use crate::facts::{delay_by_caps, shares_at_start, under_present_caps};
 #[cfg(debug_assertions)]
 use crate::index::Index;
 use crate::plan::{Plan, Start, Violation};
@@ -140,7 +140,7 @@ fn hold_at(
     now: Time,
     units: impl IntoIterator<Item = (UnitId, Option<Power>)>,
     round: &mut Round,
-) {
+) -> Vec<Await> {
     let mut nodes = NodeCaps::new();
     for (unit, cap) in units {
         let Some(node) = cluster.state.node(unit.node) else { continue };
@@ -149,10 +149,12 @@ fn hold_at(
             *of = cap;
         }
     }
-    for (node, generation) in apply::hold_at(cluster, now, &nodes) {
+    let orders = apply::hold_at(cluster, now, &nodes).into_iter().map(|(node, generation)| {
         let caps = nodes.remove(&node).unwrap_or_default();
         round.commands.push(Command::Cap { node, generation, caps });
-    }
+        Await::Capped { node, generation }
+    });
+    orders.collect()
 }
 
 /// Records a wait reason; returns true if it is new.
@@ -174,8 +176,22 @@ fn rejected(state: &mut State, plan: &Plan) -> Plan {
 
 /// Turns an accepted plan into state and commands.
 fn execute(cluster: &mut Cluster, now: Time, plan: Plan, round: &mut Round) {
-    for start in plan.starts {
-        begin(cluster, now, start, round);
+    // Starts and the caps that make room for them are one transaction: caps first, and each start is released when the
+    // nodes have confirmed all of them.
+    let with_caps = !plan.caps.is_empty();
+    let begun: Vec<_> =
+        plan.starts.into_iter().filter_map(|start| begin(cluster, now, start, with_caps, round)).collect();
+    let orders = hold_at(cluster, now, plan.caps, round);
+    for (job, estimate) in begun {
+        apply::wait_for(cluster, job, &orders);
+        let assignment = cluster.state.jobs.get(job).and_then(|job| job.assignment());
+        round.commands.extend(assignment.map(|Assignment { attempt, placement, after, .. }| Command::Start {
+            job,
+            attempt: *attempt,
+            placement: placement.clone(),
+            estimate,
+            after: after.clone(),
+        }));
     }
     for (id, wait) in plan.refusals {
         apply::dequeue(cluster, id);
@@ -210,18 +226,26 @@ fn execute(cluster: &mut Cluster, now: Time, plan: Plan, round: &mut Round) {
 }
 
 /// Caps the units of a start: a unit that a job has alone gets the job's cap, or none; a shared unit already has the
-/// cap. Returns the confirmations of caps without which the job would draw more than planned.
+/// cap. If the policy divides the upper limit, the plan has the caps, and only a lower cap of the job counts in addition.
+/// Returns the confirmations of caps without which the job would draw more than planned.
 fn hold_new(cluster: &mut Cluster, now: Time, placement: &[limo_model::Part], round: &mut Round) -> Vec<Await> {
     // If no unit is capped or becomes capped, nothing changes, even for many nodes.
     if cluster.index.capped.is_empty() && placement.iter().all(|part| part.cap.is_none()) {
         return Vec::new();
     }
     let asked = placement.iter().flat_map(|part| part.units().map(|unit| (unit, part.cap)));
+    let divides = cluster.parts.divides();
     let is_other = |(unit, cap): &(UnitId, Option<Power>)| {
-        cluster.state.node(unit.node).is_some_and(|node| node.cap(unit.unit) != *cap)
+        let current = cluster.state.node(unit.node).map(|node| node.cap(unit.unit));
+        current.is_some_and(|current| match divides {
+            true => cap.is_some_and(|cap| current.is_none_or(|current| cap < current)),
+            false => current != *cap,
+        })
     };
     let others: Vec<_> = asked.filter(is_other).collect();
-    hold_at(cluster, now, others, round);
+    if !others.is_empty() {
+        hold_at(cluster, now, others, round);
+    }
     apply::unconfirmed_caps(&cluster.state, placement)
 }
 
@@ -236,7 +260,15 @@ fn held_at_start(cluster: &Cluster, job: &Job, start: &Start) -> Span {
     delay_by_caps(&cluster.state, job, &start.placement, walltime)
 }
 
-fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
+/// Records a start and returns its job and estimate for the command. `with_caps` means that it waits for orders that
+/// follow.
+fn begin(
+    cluster: &mut Cluster,
+    now: Time,
+    start: Start,
+    with_caps: bool,
+    round: &mut Round,
+) -> Option<(JobId, Estimate)> {
     apply::dequeue(cluster, start.job);
     let mut after = hold_new(cluster, now, &start.placement, round);
     if start.waits_for_relief {
@@ -244,10 +276,16 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
     }
     after.sort_unstable();
     after.dedup();
-    let waiting = cluster.state.jobs.get(start.job);
-    let shares = waiting.map(|job| shares_at_start(&cluster.state, job, &start.placement, start.estimate.power));
-    let held = waiting.map_or(Span::ZERO, |job| held_at_start(cluster, job, &start));
-    let Some(job) = cluster.state.jobs.get_mut(start.job) else { return };
+    let waiting = cluster.state.jobs.get(start.job)?;
+    let held = held_at_start(cluster, waiting, &start);
+    let duration = start.estimate.duration - held;
+    let is_capped = !cluster.index.capped.is_empty();
+    let present = is_capped.then(|| under_present_caps(&cluster.state, waiting, &start.placement, duration)).flatten();
+    let (draw, shares, later) = present.unwrap_or_else(|| {
+        let draw = start.estimate.power;
+        (draw, shares_at_start(&cluster.state, waiting, &start.placement, draw), Span::ZERO)
+    });
+    let job = cluster.state.jobs.get_mut(start.job)?;
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
     let alone = job.request.exclusive;
@@ -256,21 +294,21 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
     let mut assignment = Assignment {
         attempt,
         placement: start.placement.clone(),
-        estimate: Estimate { duration: start.estimate.duration - held, ..start.estimate },
-        draw: start.estimate.power,
-        shares: shares.unwrap_or_default(),
-        held,
+        estimate: Estimate { duration, ..start.estimate },
+        draw,
+        shares,
+        held: held + later,
         assigned: now,
         hidden_since: now,
         stop: None,
         ended: Vec::new(),
         alone,
         lease,
-        after: after.clone(),
+        after,
         pending: Power::ZERO,
         measures: start.explores || job.request.cap.is_some(),
     };
-    if !after.is_empty() {
+    if with_caps || !assignment.after.is_empty() {
         assignment.pending = assignment.draw_of_units();
     } else if cluster.index.sleeping > 0 {
         apply::await_waking(&cluster.state, &mut assignment);
@@ -284,6 +322,5 @@ fn begin(cluster: &mut Cluster, now: Time, start: Start, round: &mut Round) {
     if !sleeping.is_empty() {
         round.commands.push(Command::Wake { nodes: sleeping });
     }
-    let (placement, estimate) = (start.placement, start.estimate);
-    round.commands.push(Command::Start { job: start.job, attempt, placement, estimate, after });
+    Some((start.job, start.estimate))
 }

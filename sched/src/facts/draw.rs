@@ -1,6 +1,6 @@
 //! Draw of running jobs under caps other than the present ones.
 
-use limo_model::{Estimate, Part, Power, Request, Span, UnitId, UnitSpec};
+use limo_model::{Estimate, NodeId, Part, Power, Request, Span, UnitId, UnitSpec};
 
 use super::chunks::{chunks_in, divided};
 use super::estimate::{Known, under_cap};
@@ -28,15 +28,31 @@ pub(crate) fn expected(
 
 /// Returns the same for a typical unit.
 fn typical(state: &State, job: &Job, (request, part): (&Request, &Part), cap: Option<Power>) -> Option<Estimate> {
-    let measured = job.running().map_or(1_000, |running| running.measured_permille);
+    let measured = measured(job, part.unit);
     let unit = state.unit(part.unit)?;
     let chunks = chunks_in(request, unit, part);
     Some(under_cap(Known::of(state), request, unit, (cap, measured)).times(chunks as usize))
 }
 
-/// Returns the draw of an active job on one unit with that unit at `cap`, as if it were not suspended.
-pub(crate) fn draw_at(state: &State, job: &Job, cap: Option<Power>) -> Option<Power> {
-    Some(expected(state, job, (&job.request, job.assignment()?.sole_part()?), cap)?.power)
+/// Returns the draw of a job on a unit by readings, in thousandths of the expected one.
+fn measured(job: &Job, unit: UnitId) -> i64 {
+    job.running().map_or(1_000, |running| running.measured(unit.node))
+}
+
+/// Returns the draw of an active job on a node with each of its units there at the cap from `cap_of`, as if it were not
+/// suspended.
+pub(crate) fn draw_at(
+    state: &State,
+    job: &Job,
+    node: NodeId,
+    cap_of: impl Fn(UnitId) -> Option<Power>,
+) -> Option<Power> {
+    let here = job.assignment()?.placement.iter().filter(|part| part.is_on(node));
+    let of_part = |part: &Part| {
+        let part = Part { unit: UnitId { node, ..part.unit }, count: 1, ..*part };
+        Some(expected(state, job, (&job.request, &part), cap_of(part.unit))?.power)
+    };
+    here.map(of_part).sum()
 }
 
 /// The expected draw of an active job over all of its units.
@@ -57,7 +73,8 @@ pub(crate) fn expected_of_units(
     mut cap_of: impl FnMut(UnitId) -> Option<Power>,
 ) -> Option<Expected> {
     let assignment = job.assignment()?;
-    let mut as_started = true;
+    // Readings that correct single units change the division of the draw at the start.
+    let mut as_started = job.running().is_none_or(|running| running.measured_on.is_empty());
     let units = assignment.units().map(|(id, part)| {
         let cap = cap_of(id);
         as_started &= cap == part.cap;
@@ -91,11 +108,12 @@ pub(crate) fn by_unit<'a>(
     let factors = state.variation.of(&request.application);
     let (mut shares, mut duration) = (Vec::new(), Span::ZERO);
     // Adjacent parts are usually equal.
-    let mut last: Option<(&UnitSpec, Option<Power>, u32, Estimate)> = None;
+    let mut last: Option<(&UnitSpec, Option<Power>, (u32, i64), Estimate)> = None;
     for ((id, part), cap) in units {
         let unit = state.unit(id)?;
+        let of = (part.cores, measured(job, id));
         let each = match last {
-            Some((alike, at, cores, known)) if at == cap && cores == part.cores && alike == unit => known,
+            Some((alike, at, same, known)) if at == cap && same == of && alike == unit => known,
             _ => {
                 let part = Part { unit: id, ..*part };
                 let span = match allows_unit(&request, unit) {
@@ -105,7 +123,7 @@ pub(crate) fn by_unit<'a>(
                 Estimate { duration: span, ..typical(state, job, (&job.request, &part), cap)? }
             }
         };
-        last = Some((unit, cap, part.cores, each));
+        last = Some((unit, cap, of, each));
         let each = factors.factor(id, cap).of_estimate(each);
         duration = duration.max(each.duration);
         shares.push(each.power);
@@ -119,7 +137,32 @@ pub(crate) fn delay_by_caps(state: &State, job: &Job, placement: &[Part], span: 
     let capped = by_unit(state, job, units().map(|(unit, part)| ((unit, part), part.cap)));
     let free = by_unit(state, job, units().map(|of| (of, None)));
     let Some(((_, capped), (_, free))) = capped.zip(free) else { return Span::ZERO };
+    longer(span, (capped, free))
+}
+
+/// Returns the time that is added to `span` if a job takes the first duration in place of the second one.
+fn longer(span: Span, (capped, free): (Span, Span)) -> Span {
     (span.scaled(capped.ms(), free.ms().max(1)) - span).max(Span::ZERO)
+}
+
+/// Returns the draw of a start under the present caps of its units, the draw of each unit, and the time by which these
+/// caps delay a job that would take `span` at the caps of its placement. `None` if they are the same.
+pub(crate) fn under_present_caps(
+    state: &State,
+    job: &Job,
+    placement: &[Part],
+    span: Span,
+) -> Option<(Power, Vec<Power>, Span)> {
+    let units = || placement.iter().flat_map(|part| part.units().map(move |unit| (unit, part)));
+    let present = |unit: UnitId| state.node(unit.node)?.cap(unit.unit);
+    if units().all(|(unit, part)| present(unit) == part.cap) {
+        return None;
+    }
+    let (shares, capped) = by_unit(state, job, units().map(|of| (of, present(of.0))))?;
+    let (_, free) = by_unit(state, job, units().map(|(unit, part)| ((unit, part), part.cap)))?;
+    let draw = shares.iter().copied().sum();
+    let is_on_one = matches!(placement, [part] if part.count == 1);
+    Some((draw, if is_on_one { Vec::new() } else { shares }, longer(span, (capped, free))))
 }
 
 /// Returns the division of a job's draw at its start among its units, in the order of its placement; empty for an even

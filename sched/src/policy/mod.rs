@@ -60,7 +60,10 @@ pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
 fn finish<'a>(view: &View<'a>, pass: &mut (impl Pass<'a> + ?Sized), plan: &mut Plan) -> Option<PlanCache> {
     let cache = engine::plan(pass, plan);
     placement::capped::join_caps(view, plan);
+    steer::divide_with_starts(view, plan);
     relief::hold(view, plan);
+    // Other caps change the ends of running jobs.
+    let cache = cache.filter(|_| plan.caps.is_empty());
     if plan.is_followed() || !view.parts().powers_off() {
         return cache;
     }

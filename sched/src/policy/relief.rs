@@ -11,7 +11,7 @@ use crate::view::View;
 /// Marks the starts of a plan that must wait.
 pub(super) fn hold(view: &View<'_>, plan: &mut Plan) {
     let unconfirmed = view.unconfirmed();
-    if unconfirmed.is_zero() || !view.parts().heeds_upper_limit() {
+    if unconfirmed.is_zero() || view.parts().ignores_upper_limit() {
         return;
     }
     let mut draw = view.draw() + unconfirmed;

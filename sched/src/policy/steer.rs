@@ -19,36 +19,23 @@
 
 mod lift;
 mod share;
+mod units;
 
 use std::collections::BTreeMap;
 
-use limo_model::{JobId, Part, Power, Span, Time, UnitId};
+use limo_model::{JobId, Power, Span, Time, UnitId};
 
 use super::placement::aims_low;
 use super::resumed;
 use crate::apply::is_reserved;
-use crate::facts::{draw_if_on, expected, expected_of_units};
+use crate::facts::{draw_if_on, expected_of_units};
 use crate::options::Preempt;
 use crate::plan::Plan;
-use crate::state::{Assignment, Job, Node};
+use crate::state::{Job, Node};
 use crate::view::View;
-use lift::{cap_of, higher, is_below, let_go, lift_idle};
-
-/// A unit with running jobs.
-struct SharedUnit {
-    unit: UnitId,
-    /// Cores of the unit and cores of its jobs, which give the share of the jobs in a cap.
-    cores: (u32, u32),
-    draw: Power,
-    /// Draw at the lowest cap.
-    floor: Power,
-    /// Draw at the aim, weighted by the speed of the unit: units with caps in proportion to this are equally fast.
-    work: Power,
-    /// The cap with which its jobs were started, and the draw at it.
-    aim: (Option<Power>, Power),
-    /// True if a job measures its application at this cap, so that it does not rise further, even below the band.
-    stays: bool,
-}
+use lift::{cap_of, is_below, let_go, lift_idle};
+pub(super) use share::divide_with_starts;
+use units::{SharedUnit, held};
 
 /// Returns true if [`steer`] could have an effect, now or later.
 fn concerns(view: &View<'_>) -> bool {
@@ -144,52 +131,6 @@ pub(super) fn margin(view: &View<'_>) -> Power {
     if high.is_unlimited() { Power::ZERO } else { high.scaled(i64::from(view.options().steer_margin_permille), 1_000) }
 }
 
-/// Returns the units with running jobs that can be capped.
-fn held(view: &View<'_>) -> Vec<SharedUnit> {
-    let mut units: BTreeMap<UnitId, SharedUnit> = BTreeMap::new();
-    let active = || view.active().map(|(_, job)| job).filter(|job| job.is_active_and_kept() && view.reaches(job));
-    for assignment in active().filter_map(Job::assignment) {
-        for ((id, part), (_, draw)) in assignment.units().zip(assignment.draw_by_unit()) {
-            let Some((node, unit)) = view.unit(id) else { continue };
-            let Some((low, _)) = node.cap_range(id.unit) else { continue };
-            let held = units.entry(id).or_insert_with(|| SharedUnit {
-                unit: id,
-                cores: (unit.cores, 0),
-                draw: Power::ZERO,
-                floor: Power::ZERO,
-                work: Power::ZERO,
-                aim: (part.cap, Power::ZERO),
-                stays: false,
-            });
-            held.stays |= assignment.measures;
-            held.cores.1 += part.cores;
-            held.draw += draw;
-            // At the lowest cap the unit has no more power to give, regardless of readings.
-            let gives = node.cap(id.unit) != Some(low);
-            let floor = low.scaled(i64::from(part.cores), i64::from(unit.cores)).min(draw);
-            held.floor += if gives { floor } else { draw };
-            held.aim.0 = higher(held.aim.0, part.cap);
-        }
-    }
-    for job in active() {
-        for (id, part) in job.assignment().into_iter().flat_map(Assignment::units) {
-            if let Some(held) = units.get_mut(&id) {
-                let draw = draw_of_unit(view, job, (id, part), held.aim.0);
-                held.aim.1 += draw;
-                let factors = view.state().variation.of(&job.request.application);
-                held.work += Power::from_mw(factors.factor(id, None).of_span(Span::from_ms(draw.mw())).ms());
-            }
-        }
-    }
-    units.into_values().collect()
-}
-
-/// Returns the draw of a job on one of its units at `cap`, as if it were not suspended.
-fn draw_of_unit(view: &View<'_>, job: &Job, (unit, part): (UnitId, &Part), cap: Option<Power>) -> Power {
-    let part = Part { unit, ..*part };
-    expected(view.state(), job, (&job.request, &part), cap).map(|estimate| estimate.power).unwrap_or_default()
-}
-
 /// Returns the largest number of thousandths for which `fits` holds. It must hold for all smaller ones.
 fn largest_permille(fits: impl Fn(i64) -> bool) -> i64 {
     let (mut low, mut high) = (0, 1_000);
@@ -200,27 +141,9 @@ fn largest_permille(fits: impl Fn(i64) -> bool) -> i64 {
     low
 }
 
-impl SharedUnit {
-    /// Returns the cap at which its jobs draw at most `draw`, within the unit's range.
-    fn cap_for(&self, view: &View<'_>, draw: Power) -> Option<Power> {
-        let (low, high) = view.node(self.unit.node)?.cap_range(self.unit.unit)?;
-        let cap = draw.mw().saturating_mul(i64::from(self.cores.0)) / i64::from(self.cores.1.max(1));
-        Some(Power::from_mw(cap).max(low).min(high))
-    }
-
-    /// Returns a cap for that draw below the present one. If readings show a higher draw than that cap allows, it is
-    /// lowered in proportion.
-    fn lower_cap_for(&self, view: &View<'_>, draw: Power) -> Option<Power> {
-        let (low, cap) = (view.node(self.unit.node)?.cap_range(self.unit.unit)?.0, self.cap_for(view, draw)?);
-        let Some(current) = cap_of(view, self.unit) else { return Some(cap) };
-        let lower = current.scaled(draw.mw(), self.draw.mw().max(1)).max(low);
-        Some(if cap < current { cap } else { lower }).filter(|cap| *cap < current)
-    }
-}
-
 /// Brings the draw down by `excess`.
 fn take(view: &View<'_>, excess: Power, plan: &mut Plan) {
-    let units = held(view);
+    let units = held(view, &[]);
     let lowered = |permille: i64| -> Power {
         units.iter().map(|unit| unit.draw - unit.draw.scaled(permille, 1_000).max(unit.floor)).sum()
     };
@@ -314,7 +237,7 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
     }
     let options = view.options();
     let below = draw < view.band().low();
-    let units: Vec<SharedUnit> = held(view).into_iter().filter(|unit| is_lowered(view, unit, below)).collect();
+    let units: Vec<SharedUnit> = held(view, &[]).into_iter().filter(|unit| is_lowered(view, unit, below)).collect();
     let gain = |unit: &SharedUnit| (unit.aim_draw(view, below) - unit.draw).at_least_zero();
     let all: Power = units.iter().map(gain).sum();
     let wanted = bottom.map_or(room, |low| room.min(low - draw));
@@ -340,26 +263,6 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
 fn is_lowered(view: &View<'_>, unit: &SharedUnit, below: bool) -> bool {
     let rested = |node: &Node| view.now() - node.caps.changed >= view.options().least_off;
     is_below(cap_of(view, unit.unit), unit.highest(below)) && view.node(unit.unit.node).is_some_and(rested)
-}
-
-impl SharedUnit {
-    /// Returns the highest cap that it gets: that with which its jobs were started; below the band, usually none.
-    fn highest(&self, below: bool) -> Option<Power> {
-        self.aim.0.filter(|_| !below || self.stays)
-    }
-
-    /// Returns the draw of its jobs at this cap.
-    fn aim_draw(&self, view: &View<'_>, below: bool) -> Power {
-        if !below || self.stays {
-            return self.aim.1;
-        }
-        let jobs = view.cluster().jobs_on(self.unit.node).into_iter().filter_map(|id| view.job(id));
-        let draws = jobs.filter(|job| job.is_active_and_kept()).flat_map(|job| {
-            let units = job.assignment().into_iter().flat_map(Assignment::units);
-            units.filter(|(unit, _)| *unit == self.unit).map(move |of| draw_of_unit(view, job, of, None))
-        });
-        draws.sum()
-    }
 }
 
 /// Returns the suspended job to resume now. While the bottom of the band is held, only a pressed job is resumed.

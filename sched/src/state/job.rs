@@ -1,6 +1,6 @@
 //! The record of a job: its phase, and its expected values while it is on its nodes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use limo_model::{
@@ -99,6 +99,9 @@ pub struct Running {
     pub seen_on: BTreeSet<NodeId>,
     /// Draw by readings, in thousandths of the expected one.
     pub measured_permille: i64,
+    /// The same of a job over several units, for nodes with other values.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) measured_on: BTreeMap<NodeId, i64>,
     /// Energy used until `since`; from then on it draws the expected power.
     pub spent: Energy,
     pub since: Time,
@@ -120,11 +123,17 @@ impl Running {
         self.spent + assignment.draw * (now - self.since)
     }
 
+    /// Returns its draw on a node by readings, in thousandths of the expected one.
+    pub(crate) fn measured(&self, node: NodeId) -> i64 {
+        self.measured_on.get(&node).copied().unwrap_or(self.measured_permille)
+    }
+
     pub(crate) fn from(now: Time) -> Self {
         Self {
             started: now,
             seen_on: BTreeSet::new(),
             measured_permille: 1_000,
+            measured_on: BTreeMap::new(),
             spent: Energy::ZERO,
             since: now,
             resumed: now,
@@ -291,6 +300,17 @@ impl Assignment {
         }
     }
 
+    /// Returns the cap with which it was started on a unit.
+    pub(crate) fn cap_on(&self, unit: UnitId) -> Option<Power> {
+        let mut parts = self.placement.iter().filter(|part| part.unit.unit == unit.unit);
+        parts.find(|part| part.is_on(unit.node))?.cap
+    }
+
+    /// Returns the nodes on which its part has ended.
+    pub(crate) fn left(&self) -> BTreeSet<NodeId> {
+        self.ended.iter().map(|part| part.node).collect()
+    }
+
     /// Returns its units, each with its part, in the order of its placement.
     pub(crate) fn units(&self) -> impl Iterator<Item = (UnitId, &Part)> {
         self.placement.iter().flat_map(|part| part.units().map(move |unit| (unit, part)))
@@ -315,6 +335,29 @@ impl Assignment {
             return share.scaled(i64::try_from(parts).unwrap_or(i64::MAX), 1);
         }
         self.draw_by_unit().filter(|(unit, _)| unit.node == node).map(|(_, draw)| draw).sum()
+    }
+
+    /// Changes its expected draw on `node`, divided among its units there as before.
+    pub(crate) fn set_draw_on(&mut self, node: NodeId, draw: Power) {
+        if self.sole_part().is_some() {
+            self.draw = draw;
+            return;
+        }
+        let before = self.draw_on(node);
+        if let Some(share) = self.even_share() {
+            self.shares = vec![share; width(&self.placement) as usize];
+        }
+        let mut first = 0;
+        for part in &self.placement {
+            if part.is_on(node) {
+                let place = first + (node.0 - part.unit.node.0) as usize;
+                if let Some(share) = self.shares.get_mut(place) {
+                    *share = draw.scaled(share.mw(), before.mw().max(1));
+                }
+            }
+            first += part.count as usize;
+        }
+        self.draw = self.shares.iter().copied().sum();
     }
 
     /// Returns the sum of its expected draws on its units: `draw`, rounded like its shares.

@@ -76,9 +76,20 @@ pub(crate) struct Caps {
     pub changed: Time,
     /// Units, by index, whose cap the node could not set.
     pub failed: BTreeSet<u16>,
+    /// True if it takes no jobs because of these units, since the policy divides the upper limit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disobeys: bool,
     /// True if the node has not confirmed the last order.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unconfirmed: bool,
+}
+
+impl Caps {
+    /// Expects all units to obey caps again.
+    pub(crate) fn obey_again(&mut self) {
+        self.failed.clear();
+        self.disobeys = false;
+    }
 }
 
 /// The power state of a node. Falling asleep and waking are states of the node, never jobs.
@@ -147,7 +158,7 @@ impl Node {
     }
 
     pub fn is_suspect(&self, now: Time) -> bool {
-        self.suspect_until.is_some_and(|until| now < until)
+        self.caps.disobeys || self.suspect_until.is_some_and(|until| now < until)
     }
 
     /// Returns true if it may get new jobs.

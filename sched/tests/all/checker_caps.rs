@@ -128,29 +128,69 @@ fn a_start_at_what_is_left_lowers_the_draw_and_counts_the_slowdown() {
     }
 }
 
-/// Under a limit of 45 W, with 10 W at rest and a reserve of 1 %, the job of 50 W gets a cap of 34.55 W.
-#[test]
-fn caps_of_a_divided_limit_rise_only_by_power_that_is_free() {
+/// Divides an upper limit of 45 W. With 10 W at rest and a reserve of 1 %, the job of 50 W starts at a cap of 34.55 W.
+/// Returns the cap in mW and the number of its order.
+fn divide(core: &mut Core, high: i64) -> (i64, u64) {
+    let limits = Curve::constant(Band::new(Power::ZERO, watts(high)).expect("a band"));
+    apply(core, &Event::LimitsSet { limits, by: "root".into() });
+    let ordered = core.round(NOW).commands.into_iter().find_map(|command| match command {
+        Command::Cap { generation, caps, .. } => Some((caps[0]?.mw(), generation)),
+        _ => None,
+    });
+    ordered.expect("a cap")
+}
+
+/// Makes a core with equal caps.
+fn even() -> Core {
     let mut core = core(Preset::Easy, JobShare::NONE);
     let chosen = Overrides::of(&[PartRule::Caps(CapRule::Even)]).expect("one part");
     let options = Options { chosen, ..Options::default() };
     apply(&mut core, &Event::PolicySet { preset: Preset::Easy, options, by: "root".into() });
-    let limits = Curve::constant(Band::new(Power::ZERO, watts(45)).expect("a band"));
-    apply(&mut core, &Event::LimitsSet { limits, by: "root".into() });
-    let commands = core.round(NOW).commands;
+    core
+}
+
+#[test]
+fn caps_of_a_divided_limit_rise_only_by_power_that_is_free() {
+    let mut core = even();
     let unit = UnitId { node: NodeId(0), unit: 0 };
-    let ordered = commands.iter().find_map(|command| match command {
-        Command::Cap { generation, caps, .. } => Some((*generation, caps[0])),
-        _ => None,
-    });
-    let (generation, cap) = ordered.expect("a cap");
-    assert_eq!(cap, Some(Power::from_mw(34_550)));
-    let above = |draw| vec![Violation::UpperLimit { draw: watts(draw), high: watts(45) }];
+    let (cap, generation) = divide(&mut core, 45);
+    assert_eq!(cap, 34_550);
+    let above = |draw, high| vec![Violation::UpperLimit { draw: Power::from_mw(draw), high: watts(high) }];
     let with_cap = |cap: i64| Plan { caps: vec![(unit, Some(watts(cap)))], ..Plan::default() };
-    apply(&mut core, &Event::Started { job: ALLOWS, attempt: Attempt(1) });
-    assert_ne!(core.check(NOW, &with_cap(35)), [], "its node has not confirmed the cap");
     apply(&mut core, &Event::Capped { node: NodeId(0), generation, failed: Vec::new() });
+    apply(&mut core, &Event::Started { job: ALLOWS, attempt: Attempt(1) });
     assert_eq!(core.check(NOW, &with_cap(35)), []);
-    assert_eq!(core.check(NOW, &with_cap(36)), above(46));
+    assert_eq!(core.check(NOW, &with_cap(36)), above(46_000, 45));
     assert_eq!(core.check(NOW, &with_cap(30)), []);
+    let (cap, generation) = divide(&mut core, 40);
+    assert_eq!(cap, 29_600);
+    assert_eq!(core.check(NOW, &with_cap(30)), above(44_950, 40), "its node has not confirmed the cap");
+    apply(&mut core, &Event::Capped { node: NodeId(0), generation, failed: Vec::new() });
+    assert_eq!(core.check(NOW, &with_cap(30)), []);
+}
+
+/// A job of 50 W may start with caps that keep the limit, or with the lowest cap of 20 W.
+#[test]
+fn starts_and_the_caps_of_a_divided_limit_are_checked_together() {
+    let mut core = even();
+    let limit = |core: &mut Core, high: i64| {
+        let limits = Curve::constant(Band::new(Power::ZERO, watts(high)).expect("a band"));
+        apply(core, &Event::LimitsSet { limits, by: "root".into() });
+    };
+    let unit = UnitId { node: NodeId(0), unit: 0 };
+    let with_cap = |cap: Option<i64>| {
+        let mut plan = plan(FORBIDS, 40, false);
+        plan.starts[0].placement[0].cap = None;
+        Plan { caps: cap.map(|cap| (unit, Some(watts(cap)))).into_iter().collect(), ..plan }
+    };
+    let above = |draw, high| vec![Violation::UpperLimit { draw: watts(draw), high: watts(high) }];
+    limit(&mut core, 60);
+    assert_eq!(core.check(NOW, &with_cap(None)), [], "10 W at rest and 50 W");
+    limit(&mut core, 45);
+    assert_eq!(core.check(NOW, &with_cap(None)), above(60, 45));
+    assert_eq!(core.check(NOW, &with_cap(Some(36))), above(46, 45));
+    assert_eq!(core.check(NOW, &with_cap(Some(35))), []);
+    limit(&mut core, 25);
+    assert_eq!(core.check(NOW, &with_cap(Some(21))), above(31, 25));
+    assert_eq!(core.check(NOW, &with_cap(Some(20))), []);
 }

@@ -1,6 +1,6 @@
 //! Accepted changes without their apparent effect cause warnings with the values.
 
-use limo_model::{Budget, Budgets, Curve, Energy, Parts, Release};
+use limo_model::{Budget, Budgets, CapRule, Curve, Energy, PartRule, Parts, Release};
 use limo_proto::Change;
 
 use super::*;
@@ -48,6 +48,10 @@ fn limits_that_the_policy_ignores() {
     // In the other order, the setting exists when the policy changes.
     assert_eq!(warnings(&mut bench, Change::Policy { preset: Preset::Limo, parts: Vec::new() }), [""; 0]);
     assert_eq!(warnings(&mut bench, Change::Policy { preset: Preset::Easy, parts: Vec::new() }), [expected]);
+    // Caps can keep a limit that starts do not respect.
+    let parts = vec![PartRule::Caps(CapRule::Even)];
+    assert_eq!(warnings(&mut bench, Change::Policy { preset: Preset::Easy, parts }), [""; 0]);
+    warnings(&mut bench, Change::Policy { preset: Preset::Easy, parts: Vec::new() });
     let expected = format!("the policy easy ignores the lower limit 40.0 W and the upper limit 60.0 W: {upper}");
     assert_eq!(warnings(&mut bench, limits(40, Some(60))), [expected]);
     warnings(&mut bench, Change::Policy { preset: Preset::Powercap, parts: Vec::new() });

@@ -248,7 +248,7 @@ impl<'a> PlanBuilder<'a> {
 
     fn wakes_too_early(&self, choice: &Choice) -> bool {
         let more = self.started + choice.estimate.power + choice.waking;
-        self.parts.heeds_upper_limit() && relief::wakes_too_early(&self.view, &choice.placement, more)
+        !self.parts.ignores_upper_limit() && relief::wakes_too_early(&self.view, &choice.placement, more)
     }
 
     fn wait_for_power(&self, choice: &Choice) -> Decision {

@@ -215,19 +215,20 @@ fn recapped(placement: &Placement, mut cap_of: impl FnMut(&Part, UnitId) -> Opti
     capped
 }
 
-/// Gives starts the present caps of the units that they share with other jobs, and their draws there. For the rules of
-/// caps that change caps while jobs run.
+/// Gives starts the caps that jobs request which are on the same units, and their draws there. For the rules of caps that
+/// change caps while jobs run.
 pub(in crate::policy) fn join_caps(view: &View<'_>, plan: &mut Plan) {
     if !view.parts().divides() || view.index().capped.is_empty() {
         return;
     }
-    let cap_of = |_: &Part, unit: UnitId| {
-        let node = view.node(unit.node).filter(|_| view.index().cores_used(unit) > 0)?;
-        node.cap(unit.unit)
+    let requested = |unit: UnitId| {
+        let jobs = view.cluster().jobs_on(unit.node).into_iter().filter_map(|id| view.job(id)?.assignment());
+        jobs.filter_map(|assignment| assignment.cap_on(unit)).min()
     };
     for start in &mut plan.starts {
+        let cap_of = |part: &Part, unit: UnitId| requested(unit).or(part.cap);
         let placement = recapped(&start.placement, cap_of);
-        if placement.iter().all(|part| part.cap.is_none()) {
+        if placement == start.placement {
             continue;
         }
         let job = view.job(start.job);

@@ -4,7 +4,8 @@
 //! lowers. Under `even` each unit gets the same cap. Under `equal-speed` all units are equally fast (Inadomi et al., SC
 //! 2015): under a cap that slows it down, a unit takes as long as the energy that it needs for the work is high, so
 //! caps in proportion to the draw times the duration of [`limo_model::Variation`] give the same speed. A unit that
-//! draws less than its cap leaves the rest to the others. `ellsworth` moves caps step by step ([`ellsworth`]). Units
+//! draws less than its cap leaves the rest to the others. A start and the caps that it needs are one plan: its units and
+//! those of running jobs are capped first, and the start is released after the confirmations. `ellsworth` moves caps step by step ([`ellsworth`]). Units
 //! obey caps only in their range; jobs that draw too much at the lowest caps run on. Caps fall at once. They rise if no
 //! cap falls, the node's caps have not changed for `least_off`, and no lowered cap is unconfirmed, and by at least 1 W
 //! and 2 %. Ignores: priorities, deadlines and the lower limit. Suspends and requeues no job. Cost: 60 checks of each
@@ -15,8 +16,9 @@ mod ellsworth;
 use limo_model::{CapRule, Power};
 
 use super::lift::{cap_of, is_below, let_go};
-use super::{SharedUnit, held, is_lowered, lowest_high};
-use crate::plan::Plan;
+use super::units::{SharedUnit, draw_of_starts, held};
+use super::{is_lowered, lowest_high};
+use crate::plan::{Plan, Start};
 use crate::view::View;
 
 /// One, in the steps of a level.
@@ -71,35 +73,66 @@ impl Weighted {
     }
 }
 
-/// Adds the caps to a plan.
+/// A unit with its present cap and the one that its jobs should have.
+struct Recapped {
+    of: Weighted,
+    current: Option<Power>,
+    cap: Option<Power>,
+}
+
+/// Adds the caps of running jobs to a plan.
 pub(super) fn divide(view: &View<'_>, plan: &mut Plan) {
     let high = lowest_high(view, view.options().steer_lead);
     if high.is_unlimited() {
         let_go(view, plan);
         return;
     }
-    let units: Vec<Weighted> = held(view).into_iter().filter_map(|unit| Weighted::new(view, unit)).collect();
+    let changes = changes(view, &[], high);
+    fall(&changes, plan);
+    // Caps that rise may only take power that is surely free.
+    if !plan.caps.is_empty() || !view.unconfirmed().is_zero() {
+        return;
+    }
+    let rises = changes.into_iter().filter(|Recapped { of, current, cap }| {
+        is_below(*current, *cap) && is_lowered(view, &of.of, false) && is_worth_it(*current, *cap)
+    });
+    plan.caps.extend(rises.map(|unit| (unit.of.of.unit, unit.cap)));
+}
+
+/// Adds the caps with which the starts of a plan begin, and lower ones of running jobs. The starts are released when the
+/// nodes have confirmed these caps.
+pub(in crate::policy) fn divide_with_starts(view: &View<'_>, plan: &mut Plan) {
+    let high = lowest_high(view, view.options().steer_lead);
+    if !view.parts().divides() || plan.starts.is_empty() || high.is_unlimited() {
+        return;
+    }
+    fall(&changes(view, &plan.starts, high), plan);
+}
+
+/// Adds the caps that fall to a plan.
+fn fall(changes: &[Recapped], plan: &mut Plan) {
+    let falls = changes.iter().filter(|unit| is_below(unit.cap, unit.current));
+    plan.caps.extend(falls.map(|unit| (unit.of.of.unit, unit.cap)));
+}
+
+/// Returns the caps of the units of running jobs and starts that divide an upper limit.
+fn changes(view: &View<'_>, starts: &[Start], high: Power) -> Vec<Recapped> {
+    let units: Vec<Weighted> = held(view, starts).into_iter().filter_map(|unit| Weighted::new(view, unit)).collect();
     let now: Power = units.iter().map(|unit| unit.of.draw).sum();
     let reserve = high.scaled(i64::from(view.options().reserve_permille), 1_000);
-    let budget = high - reserve - (view.draw() - now);
+    let others = view.draw() - view.state().never_begins() + draw_of_starts(view, starts) - now;
+    let budget = high - reserve - others;
     let needs: Vec<Power> = units.iter().map(|unit| unit.of.aim.1).collect();
     let is_stepwise = view.parts().caps == CapRule::Ellsworth && needs.iter().copied().sum::<Power>() > budget;
     let targets = match is_stepwise {
         true => ellsworth::targets(view, &units, budget),
         false => level_targets(&units, &needs, budget),
     };
-    let changes = units.iter().zip(&targets).map(|(unit, target)| (unit, unit.change(view, *target, is_stepwise)));
-    let changes: Vec<_> = changes.collect();
-    let falls = changes.iter().filter(|(_, (current, cap))| is_below(*cap, *current));
-    plan.caps.extend(falls.map(|(unit, (_, cap))| (unit.of.unit, *cap)));
-    // Caps that rise may only take power that is surely free.
-    if !plan.caps.is_empty() || !view.unconfirmed().is_zero() {
-        return;
-    }
-    let rises = changes.into_iter().filter(|(unit, (current, cap))| {
-        is_below(*current, *cap) && is_lowered(view, &unit.of, false) && is_worth_it(*current, *cap)
-    });
-    plan.caps.extend(rises.map(|(unit, (_, cap))| (unit.of.unit, cap)));
+    let change = |(of, target): (Weighted, Power)| {
+        let (current, cap) = of.change(view, target, is_stepwise);
+        Recapped { of, current, cap }
+    };
+    units.into_iter().zip(targets).map(change).collect()
 }
 
 /// Returns the draws of the units at the highest level at which they together draw at most `budget`. Each needs at most

@@ -43,7 +43,7 @@ impl Story {
                 self.apply(Event::LimitsSet { limits, by: by() });
             }
             ["forecast", rest @ ..] => self.forecast(rest),
-            ["policy" | "profile" | "variation", ..] => self.set_up(words),
+            ["option" | "policy" | "profile" | "variation", ..] => self.set_up(words),
             ["explore", share] => self.apply(Event::ExploreSet { share: parse(share), by: by() }),
             ["price", rest @ ..] => self.apply(Event::PricesSet { prices: Some(prices(rest)), by: by() }),
             ["budget", energy, rest @ ..] => self.budget(energy, &fields(rest)),
