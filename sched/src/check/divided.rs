@@ -26,9 +26,10 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let (unconfirmed, away) = case.state.relief();
     let now = case.state.sums.draw + away - case.state.never_begins();
     let followed = now - freed(case, planned) + of_starts(case, &plan.starts, planned);
-    let waits = |start: &&Start| plan.caps.is_empty() && !start.waits_for_relief;
-    let at_once: Power = plan.starts.iter().filter(waits).map(|start| of_starts(case, [start], planned)).sum();
-    if at_once > Power::ZERO && now + unconfirmed + at_once > high {
+    let begins = |start: &&Start| plan.caps.is_empty() && !start.waits_for_relief;
+    let at_once: Power = plan.starts.iter().filter(begins).map(|start| start.estimate.power).sum();
+    // Without unconfirmed orders there is nothing to wait for.
+    if at_once > Power::ZERO && unconfirmed > Power::ZERO && now + unconfirmed + at_once > high {
         found.push(Violation::UpperLimit { draw: now + unconfirmed + at_once, high });
     } else if followed > high {
         let lowest = |unit: UnitId| case.node(unit.node).and_then(|node| node.cap_range(unit.unit)).map(|(low, _)| low);
@@ -64,15 +65,11 @@ fn freed(case: Case<'_>, cap: impl Fn(UnitId) -> Option<Power>) -> Power {
 }
 
 /// Returns the draw of starts with their units at these caps.
-fn of_starts<'a>(
-    case: Case<'_>,
-    starts: impl IntoIterator<Item = &'a Start>,
-    cap: impl Fn(UnitId) -> Option<Power>,
-) -> Power {
+fn of_starts(case: Case<'_>, starts: &[Start], cap: impl Fn(UnitId) -> Option<Power>) -> Power {
     let of_start = |start: &Start| {
         let units = start.placement.iter().flat_map(|part| part.units().map(move |unit| (unit, part)));
         let capped = units.map(|(unit, part)| ((unit, part), cap(unit).or(part.cap)));
         Some(by_unit(case.state, case.job(start.job)?, capped)?.0.into_iter().sum::<Power>())
     };
-    starts.into_iter().filter_map(of_start).sum()
+    starts.iter().filter_map(of_start).sum()
 }

@@ -108,12 +108,12 @@ pub(crate) fn by_unit<'a>(
     let factors = state.variation.of(&request.application);
     let (mut shares, mut duration) = (Vec::new(), Span::ZERO);
     // Adjacent parts are usually equal.
-    let mut last: Option<(&UnitSpec, Option<Power>, (u32, i64), Estimate)> = None;
+    let mut last: Option<((&UnitSpec, Option<Power>), (u32, i64), Estimate)> = None;
     for ((id, part), cap) in units {
         let unit = state.unit(id)?;
         let of = (part.cores, measured(job, id));
         let each = match last {
-            Some((alike, at, same, known)) if at == cap && same == of && alike == unit => known,
+            Some(((alike, at), same, known)) if at == cap && same == of && alike == unit => known,
             _ => {
                 let part = Part { unit: id, ..*part };
                 let span = match allows_unit(&request, unit) {
@@ -123,7 +123,7 @@ pub(crate) fn by_unit<'a>(
                 Estimate { duration: span, ..typical(state, job, (&job.request, &part), cap)? }
             }
         };
-        last = Some((unit, cap, of, each));
+        last = Some(((unit, cap), of, each));
         let each = factors.factor(id, cap).of_estimate(each);
         duration = duration.max(each.duration);
         shares.push(each.power);

@@ -13,6 +13,7 @@ mod containment;
 mod crowded;
 mod detached;
 mod digest;
+mod divided;
 mod eligible;
 mod environment;
 mod files;

@@ -92,6 +92,11 @@ impl Package {
     pub fn path(&self) -> &Path {
         self.sysfs.path()
     }
+
+    /// Returns the file with the energy that it has used, in µJ.
+    pub fn counter(&self) -> &Path {
+        &self.counter
+    }
 }
 
 fn texts(loads: &Path) -> impl Iterator<Item = (PathBuf, String)> + use<> {
