@@ -49,7 +49,7 @@ pub(super) fn choose_widths(cluster: &mut Cluster, now: Time) {
                 Some(known) => earliest_end(cluster, now, id, &known),
                 None => widest(cluster, now, id, widths),
             },
-            ..LOOKED => at_most(room(cluster, now, id, widths), widths),
+            ASKED..LOOKED => at_most(room(cluster, now, id, widths), widths),
             _ => at_most(u32::try_from(cluster.state.nodes.len()).unwrap_or(u32::MAX), widths),
         };
         if index >= LOOKED && chosen == before {

@@ -97,6 +97,15 @@ pub(crate) fn expected_of_units(
     })
 }
 
+/// The estimate of a job on a unit without the unit's factors.
+struct KnownUnit<'a> {
+    unit: &'a UnitSpec,
+    cap: Option<Power>,
+    /// Cores of the job, and what measurements say of its draw.
+    of: (u32, i64),
+    estimate: Estimate,
+}
+
 /// Returns the expected draw of a job on each of these units, with the unit at a cap, and the duration of its slowest
 /// part, not its time limit. Cores beside accelerators do not count.
 pub(crate) fn by_unit<'a>(
@@ -108,12 +117,12 @@ pub(crate) fn by_unit<'a>(
     let factors = state.variation.of(&request.application);
     let (mut shares, mut duration) = (Vec::new(), Span::ZERO);
     // Adjacent parts are usually equal.
-    let mut last: Option<((&UnitSpec, Option<Power>), (u32, i64), Estimate)> = None;
+    let mut last: Option<KnownUnit<'_>> = None;
     for ((id, part), cap) in units {
         let unit = state.unit(id)?;
         let of = (part.cores, measured(job, id));
         let each = match last {
-            Some(((alike, at), same, known)) if at == cap && same == of && alike == unit => known,
+            Some(last) if last.cap == cap && last.of == of && last.unit == unit => last.estimate,
             _ => {
                 let part = Part { unit: id, ..*part };
                 let span = match allows_unit(&request, unit) {
@@ -123,7 +132,7 @@ pub(crate) fn by_unit<'a>(
                 Estimate { duration: span, ..typical(state, job, (&job.request, &part), cap)? }
             }
         };
-        last = Some(((unit, cap), of, each));
+        last = Some(KnownUnit { unit, cap, of, estimate: each });
         let each = factors.factor(id, cap).of_estimate(each);
         duration = duration.max(each.duration);
         shares.push(each.power);
