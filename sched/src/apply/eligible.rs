@@ -252,14 +252,7 @@ pub(super) fn held(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Res
     {
         job.held = Some(by.to_owned());
     }
-    if cluster.state.over_quota.contains(id) {
-        quota::leave_line(cluster, id);
-        let Some(job) = cluster.state.jobs.get_mut(id) else { return Ok(()) };
-        job.phase = Phase::Waiting(None);
-        let user = job.request.user.clone();
-        quota::admit(cluster, now, &user);
-    }
-    if cluster.state.blocked.contains(id) {
+    if cluster.state.blocked.contains(id) && !cluster.state.over_quota.contains(id) {
         cluster.index.blocked.untold.insert(id);
     } else {
         wait_again(cluster, now, id);
@@ -267,9 +260,16 @@ pub(super) fn held(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Res
     Ok(())
 }
 
-/// Blocks a job that was free to run.
+/// Blocks a job that was free to run, or waited for its quota alone.
 pub(super) fn wait_again(cluster: &mut Cluster, now: Time, id: JobId) {
-    if cluster.state.queue.contains(id) {
+    if cluster.state.over_quota.contains(id) {
+        quota::leave_line(cluster, id);
+        cluster.index.blocked.untold.insert(id);
+        let Some(job) = cluster.state.jobs.get_mut(id) else { return };
+        job.phase = Phase::Waiting(None);
+        let user = job.request.user.clone();
+        quota::admit(cluster, now, &user);
+    } else if cluster.state.queue.contains(id) {
         jobs::dequeue(cluster, id);
         if let Some(job) = cluster.state.jobs.get_mut(id) {
             job.phase = Phase::Waiting(None);

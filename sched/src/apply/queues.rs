@@ -80,8 +80,10 @@ pub(super) fn set(cluster: &mut Cluster, now: Time, queues: &Queues) -> Result<(
     cluster.find_again(now);
     let state = &cluster.state;
     let is_closed = |id: &JobId| state.jobs.get(*id).is_some_and(|job| closed_queue(state, &job.request).is_some());
-    // An array takes back its tasks that wait, so it comes before them.
-    let closed: Vec<JobId> = state.arrays.keys().copied().chain(state.queue.iter()).filter(is_closed).collect();
+    // Jobs that wait for their quota come first, so that none of them enters when others leave the queue. An array takes
+    // back its tasks that wait, so it comes before them.
+    let all = state.over_quota.iter().chain(state.arrays.keys().copied()).chain(state.queue.iter());
+    let closed: Vec<JobId> = all.filter(is_closed).collect();
     let open: Vec<JobId> = state.blocked.iter().filter(|id| !is_closed(id)).collect();
     closed.into_iter().for_each(|id| wait_again(cluster, now, id));
     open.into_iter().for_each(|id| reconsider(cluster, now, id));

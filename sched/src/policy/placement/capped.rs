@@ -226,7 +226,8 @@ pub(in crate::policy) fn join_caps(view: &View<'_>, plan: &mut Plan) {
         jobs.filter_map(|assignment| assignment.cap_on(unit)).min()
     };
     for start in &mut plan.starts {
-        let cap_of = |part: &Part, unit: UnitId| requested(unit).or(part.cap);
+        let is_shared = |unit: UnitId| view.index().cores_used(unit) > 0;
+        let cap_of = |part: &Part, unit: UnitId| if is_shared(unit) { requested(unit) } else { part.cap };
         let placement = recapped(&start.placement, cap_of);
         if placement == start.placement {
             continue;
