@@ -13,7 +13,7 @@ use crate::resources::ResourceArgs;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Resources")]
 pub struct TaskArgs {
-    /// Number of nodes, or a range like 2-8, with one task each unless -n gives more
+    /// Number of nodes (or 2-8), with one task each unless -n gives more
     #[arg(short = 'N', long, value_name = "N")]
     pub nodes: Option<NodeRange>,
     /// Number of tasks

@@ -1,7 +1,6 @@
 //! A divided upper limit on nodes with a power limit and an energy counter in sysfs, which follow a model.
 
 use std::fs;
-use std::thread;
 use std::time::{Duration, Instant};
 
 use limo_tests::{Setup, until};
@@ -24,8 +23,10 @@ fn used(packages: &[Package; 2]) -> f64 {
 /// Returns the mean draw of both packages for this time, in watts.
 fn drawn(packages: &[Package; 2], span: Duration) -> f64 {
     let (before, begin) = (used(packages), Instant::now());
-    thread::sleep(span);
-    (used(packages) - before) / begin.elapsed().as_secs_f64() / 1e6
+    until("the time is over", || {
+        let elapsed = begin.elapsed();
+        (elapsed >= span).then(|| (used(packages) - before) / elapsed.as_secs_f64() / 1e6)
+    })
 }
 
 #[test]

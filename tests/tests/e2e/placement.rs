@@ -41,7 +41,7 @@ fn a_job_runs_at_the_cap_that_it_asks_for() {
         submitter.lrun(&["--app", policy, "--cap", "30W", "sleep", "0.1"]).succeeded();
     }
     let profiles = submitter.lconf(&["profile", "export"]).succeeded();
-    let at_cap = |app: &str| profiles.lines().any(|line| line.starts_with(&format!("{app},,capped,1,30 W,")));
+    let at_cap = |app: &str| profiles.lines().any(|line| line.starts_with(&format!("{app},,capped,1,,30 W,")));
     assert!(["limo", "fifo", "easy", "conservative"].iter().all(|app| at_cap(app)), "{profiles}");
     let refused = submitter.lrun(&["--cap", "5W", "true"]);
     refused.failed("no unit that the job may use can be held at 5.0 W (caps: 10.0 W to 60.0 W)");
@@ -76,7 +76,7 @@ fn only_jobs_that_allow_it_explore_caps() {
         submitter.lrun(&["--explore", "--app", "ex", "sleep", "0.1"]).succeeded();
         until(&format!("a run at {cap} is learned"), || {
             let profiles = submitter.lconf(&["profile", "export"]).succeeded();
-            profiles.lines().any(|line| line.starts_with(&format!("ex,,capped,1,{cap},"))).then_some(())
+            profiles.lines().any(|line| line.starts_with(&format!("ex,,capped,1,,{cap},"))).then_some(())
         });
     }
     submitter.lconf(&["set", "explore", "101%"]).failed("`101%` is not a share: write 0% to 100%");
@@ -100,7 +100,7 @@ fn an_application_is_measured_below_the_lower_limit() {
     let measured = finish(measuring.expect("it starts")).succeeded();
     let profiles = submitter.lconf(&["profile", "export"]).succeeded();
     for cap in ["20 W", "30 W"] {
-        let at_cap = profiles.lines().find(|line| line.starts_with(&format!("cg,,capped,1,{cap},")));
+        let at_cap = profiles.lines().find(|line| line.starts_with(&format!("cg,,capped,1,,{cap},")));
         assert!(at_cap.is_some_and(|line| line.ends_with(",3")), "three runs at {cap}: {measured}{profiles}");
     }
 }
@@ -117,7 +117,7 @@ fn an_application_is_measured_at_several_caps_on_a_node() {
     let shown = sweep("20W,30W", &["sleep", "0.1"]).succeeded();
     let profiles = submitter.lconf(&["profile", "export"]).succeeded();
     for cap in ["20 W", "30 W"] {
-        let at_cap = profiles.lines().find(|line| line.starts_with(&format!("cg,C,capped,1,{cap},")));
+        let at_cap = profiles.lines().find(|line| line.starts_with(&format!("cg,C,capped,1,,{cap},")));
         assert!(at_cap.is_some_and(|line| line.ends_with(",3")), "three runs at {cap}: {profiles}");
     }
     assert!(shown.contains("20.0 W") && shown.contains("learned"), "{shown}");

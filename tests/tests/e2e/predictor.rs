@@ -84,7 +84,8 @@ fn jobs_without_a_profile_are_predicted_by_what_others_drew() {
         let found = candidate(&cluster, job);
         let power = found["estimate"]["power_w"].as_f64().expect("a draw");
         assert_eq!(found["estimate"]["source"], "predicted", "{found}");
-        assert!((38.0..46.0).contains(&power), "{power} W: {found}");
+        // The quantile: twenty jobs say little of the spread.
+        assert!((38.0..55.0).contains(&power), "{power} W: {found}");
     }
     let text = cluster.submitter().lq(&["explain", &second.to_string()]).succeeded();
     assert!(text.contains("predicted by model 2: ") && text.contains("with confidence 90 %"), "{text}");

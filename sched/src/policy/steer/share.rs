@@ -5,11 +5,11 @@
 //! 2015): under a cap that slows it down, a unit takes as long as the energy that it needs for the work is high, so
 //! caps in proportion to the draw times the duration of [`limo_model::Variation`] give the same speed. A unit that
 //! draws less than its cap leaves the rest to the others. A start and the caps that it needs are one plan: its units and
-//! those of running jobs are capped first, and the start is released after the confirmations. `ellsworth` moves caps step by step ([`ellsworth`]). Units
-//! obey caps only in their range; jobs that draw too much at the lowest caps run on. Caps fall at once. They rise if no
-//! cap falls, the node's caps have not changed for `least_off`, and no lowered cap is unconfirmed, and by at least 1 W
-//! and 2 %. Ignores: priorities, deadlines and the lower limit. Suspends and requeues no job. Cost: 60 checks of each
-//! unit with jobs. Options: `least_off`, `reserve_permille`, `steer_lead`.
+//! those of running jobs are capped first, and the start is released after the confirmations. `ellsworth` moves caps
+//! step by step ([`ellsworth`]). Units obey caps only in their range; jobs that draw too much at the lowest caps run on.
+//! Caps fall at once. They rise if no cap falls, the node's caps have not changed for `least_off`, and no lowered cap is
+//! unconfirmed, and by at least 1 W and 2 %. Ignores: priorities, deadlines and the lower limit. Suspends and requeues
+//! no job. Cost: 60 checks of each unit with jobs. Options: `least_off`, `reserve_permille`, `steer_lead`.
 
 mod ellsworth;
 
