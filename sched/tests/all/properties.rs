@@ -114,7 +114,7 @@ fn combined(order: OrderRule, placement: PlacementRule) -> impl Iterator<Item = 
     all.filter(move |parts| parts.senseless().is_none() && !is_preset(parts))
 }
 
-/// Checks each valid combination of an order and a placement, by default in 500 cases.
+/// Checks each valid combination of an order and a placement, by default in 300 cases.
 fn check_parts(order: OrderRule, placement: PlacementRule) {
     assert!(GROUPS.contains(&(order, placement)));
     for parts in combined(order, placement) {
@@ -126,13 +126,13 @@ fn check_parts(order: OrderRule, placement: PlacementRule) {
         match (order, parts.idle) {
             _ if parts.starts_capped() || (parts.divides() && parts.admission == AdmissionRule::Relaxed) => {
                 let options = backfill::options().prop_map(with);
-                keeps_in(cases(500), (preset, options), with_cores(wide_step()), backfill::capped_cluster);
+                keeps_in(cases(300), (preset, options), with_cores(wide_step()), backfill::capped_cluster);
             }
             (OrderRule::Easy | OrderRule::Rule | OrderRule::Program, ..) | (.., IdleRule::PowerOff) => {
                 let options = backfill::options().prop_map(with);
-                keeps_in(cases(500), (preset, options), wide_step(), backfill::cluster);
+                keeps_in(cases(300), (preset, options), wide_step(), backfill::cluster);
             }
-            _ => keeps_in(cases(500), (preset, options().prop_map(with)), with_cores(narrow_step()), cluster),
+            _ => keeps_in(cases(300), (preset, options().prop_map(with)), with_cores(narrow_step()), cluster),
         }
     }
 }
