@@ -347,7 +347,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             };
             conditions.dependencies = conditions.dependencies.drain(..).filter_map(here).collect();
         }
-        request.predicted = self.predicted(index, &request);
+        if self.predictions.is_some() {
+            request.predicted = self.predicted(index, &request);
+        }
         let id = self.core.next_job();
         let submitted = self.core.resolve_queue(&mut request).and_then(|()| self.core.submit(self.now, id, request));
         match submitted {

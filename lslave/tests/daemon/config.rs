@@ -56,7 +56,7 @@ fn bad_settings() {
     );
     with("meter = \"powercap\"\nreading_interval = \"61s\"", "is 1min1s: the master needs a reading at least");
     with("meter = \"powercap\"\nhardware = \"hw.toml\"", "a meter is set, but emulated hardware has its own");
-    with("[caps]\ncpu = \"magic\"", "lslave.toml:2: there is no cap `magic`: write `rapl`, `hsmp`, ");
+    with("[caps]\ncpu = \"magic\"", "lslave.toml:2: there is no cap `magic`: write `rapl`, `cpufreq`, `hsmp`, ");
     with("[caps]\n\"a b\" = \"rapl\"", "the unit name `a b` has the character ` `");
     with("cap_lease = \"0s\"", "the lease of caps is 0s: it must be positive");
     with("hardware = \"hw.toml\"\n[caps]\ncpu = \"rapl\"", "unit `cpu` has a cap, but emulated hardware has its own");
