@@ -40,7 +40,8 @@ fn kill_in_a_search(cluster: &mut Cluster, submitter: &Submitter) {
     jobs.extend((1..=SEARCHED).map(|number| job(1 + number * 5 % 13, &["-c", &(1 + number % 3).to_string()])));
     cluster.kill_master();
     cluster.start_master();
-    // The search goes on with one more job.
+    // The search goes on when the nodes are back, with one more job.
+    ["xeon1", "xeon2"].iter().for_each(|node| cluster.await_node(node));
     jobs.push(job(1, &[]));
     set(&["set", "policy", "limo"]);
     jobs.iter().for_each(|job| drop(submitter.lq(&["cancel", &job.to_string()]).succeeded()));
