@@ -52,7 +52,7 @@ pub struct ProfileName {
     /// Number of cores that the run uses [default: any number]
     #[arg(long, value_name = "COUNT")]
     pub cores: Option<NonZeroU32>,
-    /// Number of nodes of the run, each of which did this [default: any number]
+    /// Number of nodes of the run; the other values are those of one node [default: any number]
     #[arg(long, value_name = "COUNT")]
     pub nodes: Option<NonZeroU32>,
     /// Cap of the unit [default: without a cap]

@@ -20,7 +20,7 @@ pub struct ProfileKey {
     /// learned.
     #[serde(default)]
     pub cores: Option<u32>,
-    /// Number of nodes of the run, each of which did this. `None` holds for any number.
+    /// Number of nodes of the run; the profile is that of one node. `None` holds for any number.
     #[serde(default)]
     pub nodes: Option<u32>,
     /// Cap of the unit; `None` if the run had no cap.

@@ -241,7 +241,7 @@ impl Sums {
 }
 
 impl State {
-    /// Returns what the last search of the order `program` found, if it has jobs to put in order.
+    /// Returns the result of the last search of the order `program`, if there are jobs to put in order.
     pub fn search(&self) -> Option<SearchResult> {
         self.program.as_ref().map(|program| program.found)
     }

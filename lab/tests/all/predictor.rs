@@ -19,8 +19,8 @@ fn figure(of: &Value, name: &str, nth: usize) -> f64 {
     found.nth(nth).and_then(|figure| figure["value"].as_f64()).unwrap_or_else(|| panic!("no {name} in {of}"))
 }
 
-/// docs/prediction.md has the targets that are missed. A forest of scikit-learn has an error of 0.518, of which 1.05 times are
-/// allowed. The quantile of the learning model covers 92.9 %.
+/// docs/prediction.md has the targets that are missed. A forest of scikit-learn has an error of 0.518, and 1.05 times
+/// this error is allowed. The quantile of the learning model covers 92.9 %.
 #[test]
 fn published_draws_of_eurora_are_predicted() {
     let Some(traces) = trace_set("power-capping-2018") else { return };

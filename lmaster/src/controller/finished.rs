@@ -86,7 +86,7 @@ pub(super) fn lesson(finished: &Finished, request: &Request, nodes: &[Node]) -> 
 #[derive(Debug)]
 pub(super) struct Observation {
     pub row: FinishedJob,
-    /// What was predicted for it when it was submitted.
+    /// The prediction that was recorded when it was submitted.
     pub expected: Option<ExpectedDraw>,
 }
 

@@ -56,7 +56,7 @@ pub enum CapError {
         path.display()
     )]
     NoFrequencies { path: PathBuf },
-    #[error("{} holds {found} kHz: that is no frequency of a processor", path.display())]
+    #[error("{} holds {found} kHz, which is not the frequency of a processor", path.display())]
     Frequency { path: PathBuf, found: u64 },
     #[error(
         "{} holds {found} kHz after {wanted} was written: another program sets it, or scaling_min_freq is higher",

@@ -153,7 +153,7 @@ fn equal_jobs_at_once_are_covered_since_errors_count_from_submission() {
     assert!((0.81..0.99).contains(&submission) && end < 0.75, "{submission} {end}");
 }
 
-/// A model that knows two jobs of 10 W, of which the second is submitted before or when the first ends.
+/// A model that knows two jobs of 10 W. The second one is submitted before the first ends, or at its end.
 fn taught(submitted: i64) -> Predictor {
     let mut model = train(&steady(300), SETTINGS);
     let first = FinishedJob { ended: Time::from_unix_ms(5), ..row(features(50, 9, 1), 10_000) };

@@ -47,10 +47,10 @@ pub(crate) fn wait_for_newest(cluster: &mut Cluster) {
 
 /// Lets a start wait for these orders, and for all others that free power.
 pub(crate) fn wait_for(cluster: &mut Cluster, id: JobId, orders: &[Await]) {
-    let Some(assignment) = cluster.state.jobs.get_mut(id).and_then(|job| job.assignment_mut()) else { return };
     if orders.is_empty() {
         return;
     }
+    let Some(assignment) = cluster.state.jobs.get_mut(id).and_then(|job| job.assignment_mut()) else { return };
     assignment.after.extend(cluster.state.reliefs.awaited().chain(orders.iter().copied()));
     assignment.after.sort_unstable();
     assignment.after.dedup();

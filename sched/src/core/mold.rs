@@ -6,7 +6,7 @@
 //!
 //! Rule: if profiles give the duration of runs on at least two numbers of the range, the job gets the one with the
 //! earliest predicted end, and among equal ends the smallest. A number on which it would exceed its time limit is left
-//! out, unless it exceeds it on all. A number without an expected start counts only if there is no other, and then the
+//! out, unless it would on all numbers. A number without an expected start counts only if there is no other, and then the
 //! shortest run is chosen. Without such profiles no speed-up is assumed: the job gets the largest number on which it
 //! starts now, and the least while it starts on none, as under Slurm. Numbers that the quota of the user does not admit
 //! are left out. The first [`ASKED`] moldable jobs of the queue are asked about; later ones get the largest number for
@@ -26,7 +26,7 @@ use crate::view::View;
 /// Number of moldable jobs that are tried in a round's plan.
 const ASKED: usize = 8;
 
-/// Number of moldable jobs of which the free nodes are counted. Later ones get the largest number: those that cannot start
+/// Number of moldable jobs for which the free nodes are counted. Later ones get the largest number: those that cannot start
 /// are looked at when the jobs before them have started.
 const LOOKED: usize = 64;
 

@@ -60,8 +60,8 @@ impl UnitOrder {
         self.factors.get(position as usize).copied().unwrap_or(u64::from(limo_model::MILLION))
     }
 
-    /// Returns the number of positions for which `is_before` is true: a beginning of the order, of which at least `known`
-    /// are known.
+    /// Returns the number of positions for which `is_before` is true. They come first in the order; the first `known` of
+    /// them are known.
     pub fn before(&self, known: usize, is_before: impl Fn(u64, u32) -> bool) -> usize {
         let rest = self.ordered.get(known..).unwrap_or_default();
         known + rest.iter().take_while(|(factor, position)| is_before(*factor, *position)).count()

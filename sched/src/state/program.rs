@@ -19,7 +19,7 @@ pub(crate) struct Program {
     pub seed: u64,
     /// A digest of the jobs, nodes and limits for which it searches.
     pub problem: u64,
-    /// What the last search found.
+    /// The result of the last search.
     #[serde(default)]
     pub found: SearchResult,
 }

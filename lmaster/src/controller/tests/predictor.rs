@@ -174,6 +174,6 @@ fn the_spread_learns_from_what_was_predicted_at_the_submission() {
     let before = spread(&bench);
     run(&mut bench, (client, node), 2, (Outcome::Exited(0), 1_000));
     assert_eq!(report(&mut bench).since, 1);
-    // The mean distance of 18 rows, ten of which count as 0.3 and eight as 0, rises by that of one more, 0.7.
+    // Ten of 18 rows have a distance of 0.3, and eight have 0. One more row with 0.7 raises the mean.
     assert!(spread(&bench) > before + 0.01, "{before} {}", spread(&bench));
 }
