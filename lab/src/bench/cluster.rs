@@ -63,6 +63,8 @@ pub struct Loaded {
     core: Core,
     now: Time,
     dice: SplitMix64,
+    /// For draws and readings, so that the jobs are the same with and without them.
+    draw_dice: SplitMix64,
     width: NonZeroU32,
     /// Running jobs, by their ends.
     ends: BinaryHeap<Reverse<(Time, JobId, Attempt)>>,
@@ -136,8 +138,9 @@ impl Loaded {
         let now = Time::from_unix_ms(0);
         let options = Options { chosen: size.parts, depth: size.depth, ..Options::default() };
         let core = Core::new(now, Preset::Powercap, options);
-        let (dice, width) = (SplitMix64::seed_from_u64(1), size.width);
-        let mut loaded = Self { core, now, dice, width, ends: BinaryHeap::new(), draws: BTreeMap::new() };
+        let (dice, draw_dice) = (SplitMix64::seed_from_u64(1), SplitMix64::seed_from_u64(2));
+        let (ends, draws) = (BinaryHeap::new(), BTreeMap::new());
+        let mut loaded = Self { core, now, dice, draw_dice, width: size.width, ends, draws };
         let (mut idle, mut full) = (Power::ZERO, Power::ZERO);
         let of_class = size.nodes / CORES.len() as u32;
         for class in 0..CORES.len() {
@@ -246,7 +249,7 @@ impl Loaded {
         }
         let nodes = self.core.nodes().iter().zip(&draws);
         let reading = |(node, draw): (&Node, &Power)| {
-            let permille = 990 + (self.dice.next_u64() % 21) as i64;
+            let permille = 990 + (self.draw_dice.next_u64() % 21) as i64;
             let drawn = draw.scaled(permille, 1_000).min(node.cap(0).unwrap_or(Power::MAX));
             (node.id(), node.spec().idle + drawn)
         };
@@ -297,7 +300,7 @@ impl Loaded {
             let Command::Start { job, attempt, estimate, placement, .. } = command else { continue };
             started += 1;
             // The jobs draw 75 to 100 % of what is expected.
-            let drawn = estimate.power.scaled(750 + (self.dice.next_u64() % 250) as i64, 1_000);
+            let drawn = estimate.power.scaled(750 + (self.draw_dice.next_u64() % 250) as i64, 1_000);
             let nodes: Vec<NodeId> = placement.iter().flat_map(Part::units).map(|unit| unit.node).collect();
             let each = drawn.scaled(1, nodes.len().max(1) as i64);
             self.draws.insert(job, (nodes, each));

@@ -22,6 +22,16 @@ pub(super) struct Trial<'a> {
     /// True if a job may start at a cap.
     has_caps: bool,
     known: KnownPlacements<'a>,
+    /// The next job of each shape that looks possible.
+    ahead: Option<Vec<Possible<'a>>>,
+}
+
+/// A job that looks possible, by what its shape knows of it.
+#[derive(Clone, Copy)]
+struct Possible<'a> {
+    place: u64,
+    need: Need,
+    shape: &'a Shape,
 }
 
 /// A waiting job that the loop of a plan considers.
@@ -38,7 +48,7 @@ pub(super) struct Candidate<'a> {
 impl<'a> Trial<'a> {
     pub fn of(view: &View<'a>) -> Self {
         let has_caps = view.parts().starts_capped();
-        Self { view: *view, gate: Gate::of(view), has_caps, known: KnownPlacements::default() }
+        Self { view: *view, gate: Gate::of(view), has_caps, known: KnownPlacements::default(), ahead: None }
     }
 
     pub fn reserve(&mut self, cache: &PlanCache) {
@@ -155,27 +165,45 @@ impl<'a> Trial<'a> {
         PlanCache { head: head.id, reservation, next: head.place + 1, misses: 0, until, wait: Some(wait) }
     }
 
-    /// Returns the first job from `cache.next` on that looks possible: the earliest of the heads of all shapes.
+    /// Returns the next job from `cache.next` on that looks possible: the earliest of the next ones of all shapes. They
+    /// are searched once, since nothing changes between two calls but `next`, to the place behind the last result.
     pub fn next_possible(&mut self, cache: &PlanCache) -> Option<Candidate<'a>> {
-        let now = self.view.now();
-        let mut best: Option<(u64, Need, &'a Shape)> = None;
-        for shape in self.view.index().shapes.all().iter().filter(|shape| shape.waiting.reaches(cache.next)) {
-            let (room, spare) = least_room::room(&self.view, shape, &cache.reservation);
-            let (gate, has_caps) = (&mut self.gate, self.has_caps);
-            let looks_possible = |need: &Need| {
-                let end = now + Span::from_ms(need.span);
-                let passes = end <= cache.reservation.at || need.parts <= spare;
-                // At a cap the job may need less power.
-                let has_power = |gate: &mut Gate<'_>| has_caps || gate.admits_at_least(Power::from_mw(need.power), end);
-                passes && need.parts <= room && has_power(gate)
-            };
-            let found = shape.waiting.next(cache.next, looks_possible);
-            if let Some((key, need)) = found.filter(|(key, _)| best.as_ref().is_none_or(|best| *key < best.0)) {
-                best = Some((key, need, shape));
+        let mut ahead = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => {
+                let shapes = self.view.index().shapes.all().iter();
+                shapes.filter_map(|shape| self.next_of(shape, cache.next, &cache.reservation)).collect()
             }
+        };
+        let earliest = (0..ahead.len()).min_by_key(|at| ahead[*at].place);
+        let found = earliest.map(|at| {
+            let found = ahead[at];
+            match self.next_of(found.shape, found.place + 1, &cache.reservation) {
+                Some(next) => ahead[at] = next,
+                None => drop(ahead.swap_remove(at)),
+            }
+            found
+        });
+        self.ahead = Some(ahead);
+        found.and_then(|Possible { place, need, shape }| self.candidate(shape, (place, need)))
+    }
+
+    /// Returns the first job of a shape from that place on that looks possible.
+    fn next_of(&mut self, shape: &'a Shape, from: u64, reservation: &HeadReservation) -> Option<Possible<'a>> {
+        if !shape.waiting.reaches(from) {
+            return None;
         }
-        let (key, need, shape) = best?;
-        self.candidate(shape, (key, need))
+        let (room, spare) = least_room::room(&self.view, shape, reservation);
+        let (now, gate, has_caps) = (self.view.now(), &mut self.gate, self.has_caps);
+        let looks_possible = |need: &Need| {
+            let end = now + Span::from_ms(need.span);
+            let passes = end <= reservation.at || need.parts <= spare;
+            // At a cap the job may need less power.
+            let has_power = |gate: &mut Gate<'_>| has_caps || gate.admits_at_least(Power::from_mw(need.power), end);
+            passes && need.parts <= room && has_power(gate)
+        };
+        let (place, need) = shape.waiting.next(from, looks_possible)?;
+        Some(Possible { place, need, shape })
     }
 
     /// Returns the obstacle to a job now, apart from the reservation: the number of nodes, then power and energy.
