@@ -60,6 +60,9 @@ struct Output {
 
 /// Seed of the models.
 const SEED: u64 = 1;
+/// Per cent of the jobs of Eurora after which further learning models begin. The coverage of one varies by several per cent,
+/// since bursts of equal jobs are below the quantile or above it together.
+const BEGINS: [usize; 9] = [30, 35, 40, 45, 50, 55, 60, 65, 70];
 /// Confidence of the margins, in thousandths.
 const CONFIDENCE: u32 = 990;
 
@@ -103,6 +106,8 @@ fn of_eurora(folder: &Path, percent: u8, file: Option<&Path>) -> Result<(String,
     let plan = Walk { first, again: 500, seed: SEED, every: None, confidence: Confidence::new(CONFIDENCE)? };
     let (fixed, found) = (split(&cases, SEED), walk(&cases, &plan));
     let walked = &found.errors;
+    let begins = BEGINS.map(|percent| Walk { first: cases.len() * percent / 100, ..plan });
+    let covered: Vec<f64> = begins.iter().map(|begin| walk(&cases, begin).errors.covered_percent()).collect();
     let title = format!("{} jobs of Eurora; {first} for the training, {} predicted", cases.len(), fixed.jobs);
     let figures = vec![
         Figure::new("fixed model: MAE/mean", fixed.distance(), "").within(Limit::AtMost(0.47)),
@@ -114,6 +119,10 @@ fn of_eurora(folder: &Path, percent: u8, file: Option<&Path>) -> Result<(String,
         Figure::new("  naive guess", walked.naive_distance(), ""),
         Figure::new("  summed watts off by", walked.sum_percent(), "%").within(Limit::AtMost(3.0)),
         quantile(walked.covered_percent()),
+        Figure::new("learning models, begun after 30 to 70 % of the jobs", BEGINS.len() as f64, ""),
+        quantile(covered.iter().sum::<f64>() / covered.len() as f64),
+        Figure::new("  covered at least", covered.iter().copied().fold(f64::INFINITY, f64::min), "%"),
+        Figure::new("  covered at most", covered.iter().copied().fold(f64::NEG_INFINITY, f64::max), "%"),
     ];
     Ok((title, figures))
 }

@@ -20,7 +20,8 @@ fn figure(of: &Value, name: &str, nth: usize) -> f64 {
 }
 
 /// docs/prediction.md has the targets that are missed. A forest of scikit-learn has an error of 0.518, and 1.05 times
-/// this error is allowed. The quantile of the learning model covers 92.9 %.
+/// this error is allowed. The quantile of the learning model covers 92.9 %; those of models that begin elsewhere 83.6 to
+/// 92.9 %, 89.3 % on average.
 #[test]
 fn published_draws_of_eurora_are_predicted() {
     let Some(traces) = trace_set("power-capping-2018") else { return };
@@ -30,6 +31,7 @@ fn published_draws_of_eurora_are_predicted() {
     let (fixed, learning) = (figure(&found, "fixed model: MAE/mean", 0), figure(&found, "MAE/mean", 0));
     assert!(learning <= 0.47 && fixed <= 1.05 * 0.518, "{found}");
     assert!(figure(&found, "quantile: distance from 90 %", 1) <= 3.0, "{found}");
+    assert!(figure(&found, "quantile: distance from 90 %", 2) <= 2.0, "{found}");
     // 70 % of 3,082 jobs are 2,157.
     assert_eq!(figure(&found, "learning model: jobs", 0), 925.0);
 }
