@@ -105,6 +105,9 @@ pub struct Request {
     /// plan chose.
     #[serde(default)]
     pub widths: Option<Widths>,
+    /// True if the number of nodes may also change while the job runs, within its range. Only simulations have such jobs.
+    #[serde(default)]
+    pub malleable: bool,
     /// Predicted draws by type of unit, for applications without a profile; at most [`crate::PREDICTED_LIMIT`].
     #[serde(default)]
     pub predicted: Vec<Predicted>,
@@ -159,6 +162,7 @@ impl Request {
             explore: false,
             queue: None,
             widths: None,
+            malleable: false,
             predicted: Vec::new(),
         }
     }

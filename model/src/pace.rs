@@ -66,6 +66,11 @@ impl Work {
         Self((self.0 - done.0).max(0))
     }
 
+    /// Returns the work that this is after a change by which all of it takes `after` instead of `before`.
+    pub fn taking(self, after: Span, before: Span) -> Self {
+        Self(divided_up(self.0.saturating_mul(i128::from(after.ms().max(0))), i128::from(before.ms().max(1))))
+    }
+
     /// Returns true if no work remains.
     pub fn is_done(self) -> bool {
         self.0 == 0

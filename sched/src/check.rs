@@ -4,6 +4,7 @@ mod divided;
 mod explore;
 mod packed;
 mod power;
+mod resize;
 mod several;
 mod steer;
 
@@ -67,6 +68,7 @@ pub(crate) fn check(case: Case<'_>, plan: &Plan) -> Vec<Violation> {
     power::check(case, plan, &mut found);
     sleeps(case, plan, &mut found);
     steer::check(case, plan, &mut found);
+    resize::check(case, plan, &mut found);
     divided::check(case, plan, &mut found);
     explore::check(case, plan, &mut found);
     if let Some(at) = plan.wake_at.filter(|at| *at <= case.now) {

@@ -8,6 +8,7 @@ mod known;
 mod mold;
 mod pause;
 mod reasons;
+mod resize;
 mod stops;
 mod warn;
 
@@ -154,7 +155,7 @@ impl Core {
         let rank_at = apply::rank_at(&cluster.state);
         if cluster.state.dirty || [cluster.state.wake_at, rank_at].into_iter().flatten().any(|at| at <= now) {
             cluster.state.dirty = false;
-            let mut thought = None;
+            let (mut thought, resizing) = (None, resize::shrink(cluster, now, &round));
             // Repeats until a plan starts nothing more: its wait reasons then include all starts.
             loop {
                 apply::make_tasks(cluster, now);
@@ -167,6 +168,7 @@ impl Core {
                 // Tasks may have been refused: others take their place, and dependants of the array may begin.
                 apply::count_tasks(cluster, now);
             }
+            resize::grow(cluster, now, resizing, &mut round);
             let steered = look_again(&View::new(cluster, now));
             cluster.state.wake_at = [cluster.state.wake_at, steered, thought.flatten()].into_iter().flatten().min();
         }

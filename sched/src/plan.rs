@@ -16,6 +16,8 @@ pub struct Plan {
     pub resumes: Vec<JobId>,
     /// Running jobs to be ended and run again later.
     pub requeues: Vec<JobId>,
+    /// Running malleable jobs with their new placements.
+    pub resizes: Vec<(JobId, Placement)>,
     /// Jobs with `--immediate` that cannot start at once.
     pub refusals: Vec<(JobId, Wait)>,
     /// Wait reasons of the other jobs that were considered.
@@ -39,7 +41,8 @@ impl Plan {
 
     /// Returns true if the plan changes running jobs.
     pub(crate) fn steers(&self) -> bool {
-        !(self.caps.is_empty() && self.suspends.is_empty() && self.resumes.is_empty() && self.requeues.is_empty())
+        let keeps = self.caps.is_empty() && self.suspends.is_empty() && self.resumes.is_empty();
+        !(keeps && self.requeues.is_empty() && self.resizes.is_empty())
     }
 }
 
@@ -131,6 +134,10 @@ pub enum Violation {
     Explores { job: JobId, cap: Power },
     #[error("job {job} gets a cap of {cap}, which the policy may not choose for it")]
     NotItsCap { job: JobId, cap: Power },
+    #[error("job {job} gets other nodes while it runs, but is not malleable")]
+    NotMalleable { job: JobId },
+    #[error("job {job} gets node {}, which is not free", node.0)]
+    NodeTaken { job: JobId, node: NodeId },
     #[error("job {job} gets {chunks} chunks and not what it asked for")]
     Chunks { job: JobId, chunks: u64 },
 }

@@ -54,6 +54,8 @@ pub enum Refused {
     Widths { widths: Widths },
     #[error("a job with a range of nodes cannot have packed tasks")]
     PackedWidths,
+    #[error("a malleable job needs a range of nodes, and has no accelerators and no cap")]
+    Malleable,
     #[error("the job asks for {chunks} packed tasks: the nodes that it may use have room for {offered}")]
     TooManyChunks { chunks: u32, offered: usize },
     #[error("the included and excluded nodes leave none")]

@@ -80,6 +80,12 @@ pub enum Command {
     Wake {
         nodes: Vec<(NodeId, u32)>,
     },
+    /// Continue a running malleable job on these nodes. Only simulations have such jobs.
+    Resize {
+        job: JobId,
+        attempt: Attempt,
+        placement: Placement,
+    },
     /// Send a signal to the processes of a running job. The only command that is not repeated.
     Signal {
         job: JobId,

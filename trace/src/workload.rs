@@ -42,14 +42,19 @@ pub struct Job {
 pub struct Moldable {
     /// Numbers of nodes among which a policy chooses.
     pub widths: Widths,
-    /// Running time by number of nodes; empty if it is the same on all.
+    /// Running time by number of nodes; empty if it is the same on all, or in proportion for a malleable job.
     pub runs: BTreeMap<u32, Span>,
+    /// True if the number of nodes may also change while the job runs.
+    pub malleable: bool,
 }
 
 impl Moldable {
-    /// Returns the running time on this number of nodes: that of the nearest smaller number, or of the smallest.
-    pub fn run_on(&self, nodes: u32) -> Option<Span> {
-        self.runs.range(..=nodes).next_back().or_else(|| self.runs.iter().next()).map(|(_, run)| *run)
+    /// Returns the running time on this number of nodes: that of the nearest smaller number, or of the smallest. Without
+    /// any, a malleable job takes `run` on the least number and is faster in proportion on more.
+    pub fn run_on(&self, nodes: u32, run: Span) -> Option<Span> {
+        let known = self.runs.range(..=nodes).next_back().or_else(|| self.runs.iter().next()).map(|(_, run)| *run);
+        let least = i64::from(self.widths.least.get());
+        known.or_else(|| self.malleable.then(|| run.scaled(least, i64::from(nodes.max(1)))))
     }
 }
 

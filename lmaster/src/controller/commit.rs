@@ -191,8 +191,8 @@ impl Controller {
             Command::UsedUp { job, used_up, .. } => Some(After::UsedUp(*job, *used_up)),
             Command::Sleep { nodes } => Some(After::Sleep(nodes.clone())),
             Command::Wake { nodes } => Some(After::Wake(nodes.clone())),
-            // The node itself warns the job.
-            Command::Signal { .. } => None,
+            // The node itself warns the job. No job of a cluster is malleable.
+            Command::Signal { .. } | Command::Resize { .. } => None,
         };
         for after in round.commands.iter().filter_map(command) {
             self.tx.commits.batch().gate(after);

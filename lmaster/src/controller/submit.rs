@@ -339,6 +339,9 @@ fn check(exec: &SendExec) -> Result<(), String> {
         }
     }
     check_tasks(request, launch)?;
+    if request.malleable {
+        return Err("jobs can change their nodes while they run only in simulations".into());
+    }
     let files = &launch.files;
     for (what, file) in [("input", &files.stdin), ("output", &files.stdout), ("errors", &files.stderr)] {
         let checked = file.as_deref().map_or(Ok(()), check_file_name);

@@ -55,7 +55,15 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 // The queue of a job may have given it a time limit.
                 let walltime = self.core.job(job).and_then(|job| job.request.time_limit);
                 let running = Running { walltime, ..running };
-                present.run = Some(Run { attempt, placement, running, started: None, order: 0 });
+                present.run = Some(Run {
+                    attempt,
+                    placement,
+                    running,
+                    started: None,
+                    order: 0,
+                    moved: None,
+                    before: Energy::ZERO,
+                });
                 if after.is_empty() {
                     self.start_when_awake(job)?;
                 }
@@ -81,6 +89,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Command::Cap { node, generation, caps } => self.cap(node, generation, caps)?,
             Command::Suspend { job, attempt } => self.pause(job, attempt, true)?,
             Command::Resume { job, attempt } => self.pause(job, attempt, false)?,
+            Command::Resize { job, placement, .. } => self.resize(job, placement),
             // The effect on the job is part of its running time.
             Command::Signal { .. } | Command::UsedUp { .. } => {}
             Command::Sleep { nodes } => {
@@ -174,7 +183,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let task = if self.steered.tasks.is_empty() { None } else { self.steered.tasks.remove(&id) };
         let energy = match &task {
             None => self.machine.energy_of(&run.placement, span, run.running.draw),
-            Some(task) => self.machine.idle_energy_of(&run.placement, span) + task.used(self.now),
+            Some(task) => {
+                let here = self.now - run.moved.unwrap_or(started);
+                run.before + self.machine.idle_energy_of(&run.placement, here) + task.used(self.now)
+            }
         };
         if run.started.is_some() {
             self.machine.give(&run.placement, task.map_or(run.running.draw, |task| Some(task.draw())));

@@ -200,7 +200,7 @@ impl Trace<'_> {
         let job = &self.workload.jobs[index];
         let draw = job.treatment.fills.then_some(FILLING_DRAW);
         let width = u32::try_from(nodes(placement).count()).unwrap_or(u32::MAX);
-        let on_width = self.workload.moldable(job).and_then(|moldable| moldable.run_on(width));
+        let on_width = self.workload.moldable(job).and_then(|moldable| moldable.run_on(width, job.run));
         let run = on_width.unwrap_or(job.run);
         let plain = Running { delay: Span::ZERO, run, walltime: job.walltime, draw, slowdown: None };
         let Some((part, group)) = placement.first().and_then(|part| Some((part, self.platform.group(part.unit.node)?)))

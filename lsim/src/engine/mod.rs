@@ -19,8 +19,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Dependency, JobEnd, JobShare, NodeId, Placement, Preset, Price, Profile, ProfileKey,
-    Queues, Span, Time, Variation,
+    Attempt, Band, Budgets, Curve, Dependency, Energy, JobEnd, JobShare, NodeId, Placement, Preset, Price, Profile,
+    ProfileKey, Queues, Span, Time, Variation,
 };
 use limo_sched::{Command, Core, Event, JobMap, Options, Refused, Round};
 use limo_trace::{Platform, Workload};
@@ -114,6 +114,16 @@ struct Run {
     started: Option<Time>,
     /// Rank among all started jobs; 0 before the start.
     order: u64,
+    /// Time since which it has its nodes, if it had others before, and its share of the idle energy of those.
+    moved: Option<Time>,
+    before: Energy,
+}
+
+impl Run {
+    /// Returns the time since which it runs on its nodes; meaningful once it has started.
+    fn since(&self) -> Time {
+        self.moved.or(self.started).unwrap_or(Time::MAX)
+    }
 }
 
 struct Simulation<'a, L, S> {

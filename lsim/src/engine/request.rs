@@ -57,11 +57,13 @@ pub fn request(platform: &Platform, workload: &Workload, job: &Job) -> Request {
     if let Some(chunks) = workload.chunks(job) {
         return of_chunks(chunks, workload, job);
     }
-    if let Some(Moldable { widths, .. }) = workload.moldable(job) {
+    if let Some(Moldable { widths, malleable, .. }) = workload.moldable(job) {
         let accelerators = NonZeroU32::new(job.treatment.accelerators);
         let (nodes, with_cores) = (widths.least, accelerators.is_some());
         let widths = Some(*widths).filter(|widths| widths.least < widths.most);
-        return Request { nodes, widths, cores: Cores::All, accelerators, with_cores, ..treated(workload, job) };
+        let malleable = *malleable && widths.is_some();
+        let cores = Cores::All;
+        return Request { nodes, widths, malleable, cores, accelerators, with_cores, ..treated(workload, job) };
     }
     let largest = platform.groups.iter().map(Group::widest).max().unwrap_or(1);
     let usual = platform.groups.iter().max_by_key(|group| group.count).map_or(1, Group::widest).max(1);

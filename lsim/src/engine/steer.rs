@@ -1,15 +1,18 @@
-//! Changes to running jobs: moving caps, suspension, and requeueing. Commands are performed and confirmed at once, as
+//! Changes to running jobs: moving caps, suspension, other nodes, and requeueing. Commands are performed and confirmed at once, as
 //! by nodes without latency.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Power, Slowdown, UnitId, Usage};
+use limo_model::{
+    Attempt, Energy, JobId, Money, NodeId, Outcome, Part, Placement, Power, Slowdown, Span, UnitId, Usage,
+};
 use limo_sched::Event;
 
 use super::happen::Due;
+use super::machine::Machine;
 use super::task::{Task, evenly};
-use super::{Load, Present, Simulation, SimulationError};
+use super::{Load, Present, Running, Simulation, SimulationError};
 use crate::record::{Sink, Steering};
 
 /// State of changed runs; empty if jobs only start and end.
@@ -24,6 +27,21 @@ pub struct Steered {
     /// Energy and cost of jobs in attempts that were requeued.
     pub lost: BTreeMap<JobId, (Energy, Option<Money>)>,
     pub counts: Steering,
+}
+
+/// Returns the draw and the running time of a job on each unit of a placement.
+fn on_units<L: Load>(
+    load: &L,
+    machine: &Machine,
+    (index, running): (usize, &Running),
+    placement: &[Part],
+) -> Vec<(Power, Span)> {
+    let units = load.by_unit(index, placement);
+    if !units.is_empty() {
+        return units;
+    }
+    let full = running.draw.unwrap_or_else(|| machine.extra(placement));
+    evenly(full, limo_model::width(placement) as usize, running.run)
 }
 
 impl<L: Load, S: Sink> Simulation<'_, L, S> {
@@ -85,18 +103,33 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.apply(&Event::Paused { job, attempt, paused })
     }
 
+    /// Moves a running job to other nodes.
+    pub fn resize(&mut self, id: JobId, placement: Placement) {
+        self.steered.any = true;
+        // Its task is that of the nodes that it leaves.
+        self.change(id, |_| Power::ZERO);
+        let Some(Present { run: Some(run), index }) = self.jobs.get_mut(id) else { return };
+        let Some(estimate) = self.core.job(id).and_then(|job| job.assignment()).map(|of| of.estimate) else { return };
+        let (now, index) = (self.now, *index);
+        run.before += self.machine.idle_energy_of(&run.placement, now - run.since());
+        run.moved = Some(now);
+        // Only the idle draw: its own draw is that of the task.
+        self.machine.give(&run.placement, Some(Power::ZERO));
+        self.machine.compute(&placement, Some(Power::ZERO));
+        let running = self.load.running(index, &placement, &estimate);
+        let units = on_units(self.load, &self.machine, (index, &running), &placement);
+        run.placement = placement;
+        self.change(id, |task| task.resize(now, units));
+    }
+
     /// Changes a run: its draw from now on, and the time of its end.
     fn change(&mut self, job: JobId, change: impl FnOnce(&mut Task) -> Power) {
         let Some(Present { run: Some(run), index }) = self.jobs.get(job) else { return };
         let Some(started) = run.started else { return };
         let task = self.steered.tasks.entry(job).or_insert_with(|| {
-            let full = run.running.draw.unwrap_or_else(|| self.machine.extra(&run.placement));
             let by_options = || Slowdown::Factor(self.core.settings().options.cap_factor_permille);
             let law = run.running.slowdown.unwrap_or_else(by_options);
-            let mut units = self.load.by_unit(*index, &run.placement);
-            if units.is_empty() {
-                units = evenly(full, limo_model::width(&run.placement) as usize, run.running.run);
-            }
+            let units = on_units(self.load, &self.machine, (*index, &run.running), &run.placement);
             Task::new(units, law, (started, self.now))
         });
         let more = change(task);

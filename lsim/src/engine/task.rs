@@ -87,6 +87,16 @@ impl Task {
         self.settle(now)
     }
 
+    /// Continues the run on other units at `now`, given as for [`Task::new`]. Returns the change of its draw.
+    pub fn resize(&mut self, now: Time, units: Vec<(Power, Span)>) -> Power {
+        self.count(now);
+        let run = units.iter().map(|(_, run)| *run).max().unwrap_or(Span::ZERO);
+        self.left = self.left.taking(run, self.run);
+        self.run = run;
+        self.units = units.into_iter().map(|(full, run)| OfUnit { full, run, share: None }).collect();
+        self.settle(now)
+    }
+
     fn settle(&mut self, now: Time) -> Power {
         self.count(now);
         let before = self.draw;
@@ -180,6 +190,16 @@ mod tests {
         assert_eq!(task.hold(at(30), [(0, Some(watts(15)))]), Power::ZERO);
         assert_eq!(task.pause(at(50), false), watts(15));
         assert_eq!((task.done_at(), task.used(at(60))), (Some(at(50 + 160)), Energy::from_joules(950)));
+    }
+
+    /// After 20 of 100 s on one unit, 80 s of work are left there: 40 s on two, and after 10 of these 60 s on one again.
+    #[test]
+    fn other_units_change_the_rest_and_the_draw() {
+        let on = |units: usize| evenly(watts(40 * units as i64), units, Span::from_secs(100 / units as i64));
+        let mut task = Task::new(on(1), Slowdown::Factor(750), (at(0), at(20)));
+        assert_eq!((task.resize(at(20), on(2)), task.done_at()), (watts(40), Some(at(60))));
+        assert_eq!((task.resize(at(30), on(1)), task.done_at()), (watts(-40), Some(at(90))));
+        assert_eq!(task.used(at(90)), Energy::from_joules(800 + 800 + 2_400));
     }
 
     /// Suspends a run in the instant in which its work is done: it ends when it resumes.

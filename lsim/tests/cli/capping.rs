@@ -62,6 +62,29 @@ fn a_range_of_nodes_runs_as_long_as_its_number_says() {
     assert_eq!(simulated(&files, &format!("{run} --profiles k.csv")).0, ["1 0 60 0-1"]);
 }
 
+/// A job of 400 s on one node begins on four. After 50 s another one needs two of them for 30 s: the first has 100 s left on
+/// two, and after these 30 s 35 s on four. A limit of 120 W after 20 s leaves it two nodes: 320 s of one node take 160 s.
+#[test]
+fn a_malleable_job_takes_what_others_and_the_limit_leave() {
+    let profiles = r#""profiles": {"a": {"type": "delay", "delay": 400}, "b": {"type": "delay", "delay": 30}}"#;
+    let first =
+        r#"{"id": 1, "subtime": 0, "res": 1, "profile": "a", "nodes": "1-4", "malleable": true, "walltime": 400}"#;
+    let second = r#"{"id": 2, "subtime": 50, "res": 2, "profile": "b", "walltime": 30}"#;
+    let both = format!("{{\"nb_res\": 4, \"jobs\": [{first}, {second}], {profiles}}}");
+    let alone = format!("{{\"nb_res\": 4, \"jobs\": [{first}], {profiles}}}");
+    let limits = "time,low_w,high_w\n0,,200\n20,,120\n";
+    let files = [("b.json", both.as_str()), ("a.json", alone.as_str()), ("p.toml", PLATFORM), ("l.csv", limits)];
+    let run = |trace: &str, more: &str| {
+        simulated(&files, &format!("run --trace {trace} --platform p.toml --policy powercap --out out {more}"))
+    };
+    let (rows, draw) = run("b.json", "");
+    assert_eq!(rows, ["1 0 115 0-3", "2 50 80 1-2"]);
+    assert_eq!(column(&draw, "draw_w"), ["200", "200", "200", "40"], "all nodes are busy until its end");
+    let (rows, draw) = run("a.json", "--limits l.csv --unwarned");
+    assert_eq!(rows, ["1 0 180 0-1"]);
+    assert_eq!(column(&draw, "draw_w"), ["200", "120", "40"]);
+}
+
 #[test]
 fn wrong_options_are_refused() {
     let units = "[[nodes]]\nname = \"n\"\nidle = \"1 W\"\n[[nodes.unit]]\nname = \"a\"\nhardware = \"x\"\nkind = \"cpu\"\ncores = 1\n\

@@ -272,7 +272,7 @@ pub(super) fn ended(
     let running = running.filter(|_| !is_unprepared);
     let account = runs::account(&cluster.state, now, (&job, running.as_ref()), usage, &assignment);
     let (outcome, at_limit) = outcome.clone().split_limit();
-    let core_ms = running.as_ref().map_or(0, |running| assignment.core_ms(now - running.started));
+    let core_ms = running.as_ref().map_or(0, |running| running.core_ms(&assignment, now));
     quota::used(&mut cluster.state, now, &job.request.user, (account.energy - job.lost.energy, core_ms));
     let (started, steady) = running.map_or((None, false), |running| (Some(running.started), running.steady));
     let limit = job.request.time_limit.filter(|_| at_limit);

@@ -46,7 +46,7 @@ pub(crate) use rank::{check_priority_of, rank, rank_at, standing};
 pub(crate) use reservations::{bar, is_reserved, reason};
 pub(crate) use sleep::{await_waking, wake};
 pub(crate) use steer::{NodeCaps, check_requeue, hold_at, requeue, resume, suspend};
-pub(crate) use widths::{charge_width, may_have, set_width};
+pub(crate) use widths::{AsRunning, charge_width, may_have, resize, set_width};
 
 pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(), Refused> {
     match event {

@@ -77,6 +77,8 @@ pub(crate) struct Index {
     pub untold: JobSet,
     /// Jobs of the queue with a range of nodes.
     pub moldable: BTreeSet<JobId>,
+    /// Running malleable jobs.
+    pub malleable: BTreeSet<JobId>,
     /// Number of finished, unreported jobs that were counted among the tasks of arrays.
     pub counted: usize,
     /// Idle draw of all nodes.
@@ -202,6 +204,7 @@ impl Index {
         self.limits.extend(job.limit_end().map(|end| (end, id)));
         self.warnings.extend(job.warning_at().map(|at| (at, id)));
         self.allowed.extend(job.is_on_allowance().then_some(id));
+        self.malleable.extend((job.request.malleable && job.is_running_on()).then_some(id));
     }
 
     fn freed_by(&self, job: &Job, assignment: &Assignment) -> Freed {
@@ -239,6 +242,9 @@ impl Index {
         }
         if job.is_on_allowance() {
             self.allowed.remove(&id);
+        }
+        if job.request.malleable {
+            self.malleable.remove(&id);
         }
         if let Some(at) = job.warning_at() {
             self.warnings.remove(&(at, id));

@@ -115,9 +115,18 @@ pub struct Running {
     /// Usage at the time of the report that the allowance is used up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_up: Option<UsedUp>,
+    /// Time of the last change of its number of nodes, and its core time until then in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) resized: Option<(Time, u64)>,
 }
 
 impl Running {
+    /// Returns the core time until now, in milliseconds.
+    pub(crate) fn core_ms(&self, assignment: &Assignment, now: Time) -> u64 {
+        let (since, before) = self.resized.unwrap_or((self.started, 0));
+        before.saturating_add(assignment.core_ms(now - since))
+    }
+
     /// Returns the expected usage until now.
     pub fn used(&self, assignment: &Assignment, now: Time) -> Energy {
         self.spent + assignment.draw * (now - self.since)
@@ -140,6 +149,7 @@ impl Running {
             steady: true,
             warned: false,
             used_up: None,
+            resized: None,
         }
     }
 }

@@ -67,6 +67,8 @@ struct JobText {
     packed: bool,
     nodes: Option<String>,
     #[serde(default)]
+    malleable: bool,
+    #[serde(default)]
     may_suspend: bool,
     #[serde(default)]
     may_requeue: bool,
@@ -215,12 +217,15 @@ impl Reading<'_> {
 
     /// Returns the range of nodes of a job, if it has one, with the running times of its profile.
     fn moldable(&self, text: &JobText, index: usize) -> Result<Option<Moldable>, WorkloadJsonError> {
-        let Some(nodes) = &text.nodes else { return Ok(None) };
         let fault = |reason: String| WorkloadJsonError::Job {
             file: self.file.to_owned(),
             job: text.id.text(),
             index: index + 1,
             reason,
+        };
+        let Some(nodes) = &text.nodes else {
+            let without = || fault("it is `malleable`, so it needs a range of `nodes`".to_owned());
+            return if text.malleable { Err(without()) } else { Ok(None) };
         };
         let range: NodeRange = nodes.parse().map_err(|error: NodeRangeError| fault(format!("its `nodes`: {error}")))?;
         if text.packed {
@@ -238,7 +243,11 @@ impl Reading<'_> {
         });
         let runs = runs.map_err(|what| fault(format!("its profile has {what}")))?;
         let NodeRange { least, most } = range;
-        Ok(Some(Moldable { widths: Widths { least, most, tasks_per_node: None }, runs }))
+        let malleable = text.malleable;
+        if malleable && text.accelerators > 0 {
+            return Err(fault("it is `malleable`, so it cannot have `accelerators`".to_owned()));
+        }
+        Ok(Some(Moldable { widths: Widths { least, most, tasks_per_node: None }, runs, malleable }))
     }
 
     /// Returns the running time of the job's profile.

@@ -315,6 +315,7 @@ fn bad_submissions_are_refused() {
         nodes: None,
         per_node: None,
     };
+    check("only in simulations", &|exec| exec.request.malleable = true);
     check("must state how they share its streams", &|exec| exec.request.spread = Some(spread(1)));
     check("must state how they share its streams", &|exec| exec.request.nodes = NonZeroU32::new(2).expect("two"));
     let parallel = limo_proto::Parallel { reader: Some(1), ..limo_proto::Parallel::default() };

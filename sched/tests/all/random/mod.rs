@@ -344,6 +344,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         user: USERS[usize::from(ask.takes % 2 == 0)].into(),
         name: "job".into(),
         nodes: least,
+        malleable: ask.more_nodes > 1 && ask.accelerators == 0 && !has_cap,
         widths: (ask.more_nodes > 0).then_some(Widths { least, most, tasks_per_node: None }),
         cores: std::num::NonZeroU32::new(ask.cores).map_or(Cores::All, Cores::Count),
         memory: Memory::from_bytes(ask.memory),

@@ -253,6 +253,9 @@ impl Story {
                 Command::UsedUp { job, used_up, .. } => format!("used-up {} {used_up}", self.name_of(*job)),
                 Command::Signal { job, signal, .. } => format!("signal {} {signal}", self.name_of(*job)),
                 Command::Resume { job, .. } => format!("resume {}", self.name_of(*job)),
+                Command::Resize { job, placement, .. } => {
+                    format!("resize {} {}", self.name_of(*job), self.runs(limo_model::runs(placement)))
+                }
                 Command::Sleep { nodes } => format!("sleep {}", self.runs(nodes.iter().copied())),
                 Command::Wake { nodes } => format!("wake {}", self.runs(nodes.iter().copied())),
                 Command::Stop { job, why, .. } => format!("stop {} {why}", self.name_of(*job)),

@@ -353,6 +353,7 @@ impl Story {
             explore: given.contains_key("explore"),
             queue: given.get("queue").map(|text| (*text).to_owned()),
             predicted: Vec::new(),
+            malleable: given.contains_key("malleable"),
             widths: range.and_then(|NodeRange { least, most }| {
                 (least < most).then_some(Widths { least, most, tasks_per_node: None })
             }),

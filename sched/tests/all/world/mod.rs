@@ -159,6 +159,10 @@ impl World {
             }
             Command::Suspend { job, attempt } => self.pause(*job, *attempt, true),
             Command::Resume { job, attempt } => self.pause(*job, *attempt, false),
+            Command::Resize { job, placement, .. } => {
+                let units = self.units(placement);
+                self.change(*job, |task, now| task.resize(now, units));
+            }
             Command::Sleep { nodes } => self.switch(nodes, false),
             Command::Wake { nodes } => self.switch(nodes, true),
             Command::Signal { .. } | Command::UsedUp { .. } => {}
@@ -170,16 +174,21 @@ impl World {
         self.apply(Event::Started { job, attempt }).expect("the job was just assigned");
         let mut task = Task::new(attempt, self.now, takes, power);
         if placement.iter().all(|part| part.cap.is_none()) {
-            let units = placement.iter().flat_map(|part| part.units().map(move |unit| (unit, part)));
-            let on = |(id, part): (UnitId, &Part)| {
-                let node = self.core.node(id.node)?;
-                let cores = (part.cores, node.spec().units[usize::from(id.unit)].cores);
-                Some(TaskUnit { id, cores, cap: node.cap(id.unit) })
-            };
-            task = task.on(units.filter_map(on).collect());
+            task = task.on(self.units(&placement));
         }
         self.tasks.insert(job, task);
         self.change(job, |_, _| {});
+    }
+
+    /// Returns the units of a placement with their present caps.
+    fn units(&self, placement: &[Part]) -> Vec<TaskUnit> {
+        let units = placement.iter().flat_map(|part| part.units().map(move |unit| (unit, part)));
+        let on = |(id, part): (UnitId, &Part)| {
+            let node = self.core.node(id.node)?;
+            let cores = (part.cores, node.spec().units[usize::from(id.unit)].cores);
+            Some(TaskUnit { id, cores, cap: node.cap(id.unit) })
+        };
+        units.filter_map(on).collect()
     }
 
     /// Changes a running job, and updates its end.

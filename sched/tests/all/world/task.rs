@@ -59,6 +59,17 @@ impl Task {
         self.find_pace();
     }
 
+    /// Continues the task on these units, as many times faster as there are more of them.
+    pub fn resize(&mut self, now: Time, units: Vec<TaskUnit>) {
+        self.settle(now);
+        let count = |units: &[TaskUnit]| i64::try_from(units.len().max(1)).expect("few units");
+        let (was, is) = (count(&self.units), count(&units));
+        self.left = self.left.scaled(was, is);
+        self.full = self.full.scaled(is, was);
+        self.units = units;
+        self.find_pace();
+    }
+
     fn find_pace(&mut self) {
         let full = self.full.scaled(1, i64::try_from(self.units.len().max(1)).expect("few units"));
         let pace = |unit: &TaskUnit| {

@@ -127,7 +127,7 @@ fn a_range_of_nodes_has_running_times_by_number() {
     let workload = read(&document(&jobs(r#""nodes": "2-10""#), delays), None).expect("a workload");
     let moldable = workload.moldable(&workload.jobs[0]).expect("a range");
     assert_eq!(moldable.widths.to_string(), "2-10");
-    let on = |nodes| moldable.run_on(nodes).map(Span::ms);
+    let on = |nodes| moldable.run_on(nodes, Span::ZERO).map(Span::ms);
     assert_eq!([2, 3, 4, 9, 10].map(on), [60_000, 60_000, 35_500, 35_500, 20_000].map(Some));
     assert_eq!(on(1), Some(60_000), "that of the smallest number");
     let refused = |more: &str, delays: &str| read(&document(&jobs(more), delays), None).expect_err("refused");
@@ -136,6 +136,13 @@ fn a_range_of_nodes_has_running_times_by_number() {
         refused(r#""nodes": "8-2""#, delays),
         format!("{begin}its `nodes`: the range 8-2 is empty: write `2-8`")
     );
+    let malleable = |more: &str| read(&document(&jobs(&format!(r#"{more}"malleable": true"#)), delays), None);
+    let found = malleable(r#""nodes": "2-8", "#).expect("a workload");
+    assert!(!moldable.malleable && found.moldables[0].malleable);
+    let told = malleable("").expect_err("no range");
+    assert_eq!(told, format!("{begin}it is `malleable`, so it needs a range of `nodes`"));
+    let told = malleable(r#""nodes": "2-8", "accelerators": 1, "#).expect_err("a GPU");
+    assert_eq!(told, format!("{begin}it is `malleable`, so it cannot have `accelerators`"));
     let packed = refused(r#""nodes": "2-8", "packed": true"#, delays);
     assert_eq!(packed, format!("{begin}it has `nodes`, so it cannot be `packed`"));
     let wrong = r#""d": {"type": "delay", "delay": 60, "delays": {"0": 60}}"#;
