@@ -23,10 +23,14 @@ pub(super) enum Literal<'a> {
 }
 
 impl<'a> Literal<'a> {
-    /// Reads a value in the syntax of `condor_history -long`, in which a backslash escapes nothing but a quote.
+    /// Reads a value in the syntax of `condor_history -long`, in which a backslash escapes nothing but a quote, and not
+    /// the last one: `"C:\dir\"` is whole.
     pub fn of_long(text: &'a [u8]) -> Self {
+        let is_padded = text.last() == Some(&b' ');
         let text = text.trim_ascii();
         match text {
+            // With a space behind it, the last quote is escaped like any other.
+            [b'"', .., b'\\', b'"'] if is_padded => Self::Other,
             [b'"', inner @ .., b'"'] => quoted(inner).map_or(Self::Other, Self::Text),
             [b'-' | b'.' | b'0'..=b'9', ..] => Self::number(text),
             _ => Self::Other,
@@ -46,11 +50,10 @@ impl<'a> Literal<'a> {
     }
 }
 
-/// Returns what stands between quotes, or `None` if the text ends before.
+/// Returns what stands between two quotes, or `None` if the text ends before the second one.
 fn quoted(inner: &[u8]) -> Option<Cow<'_, [u8]>> {
     if !inner.contains(&b'"') {
-        // A backslash before the last quote escapes it.
-        return (inner.last() != Some(&b'\\')).then_some(Cow::Borrowed(inner));
+        return Some(Cow::Borrowed(inner));
     }
     let mut text = Vec::with_capacity(inner.len());
     let mut bytes = inner.iter().copied().peekable();
@@ -60,7 +63,7 @@ fn quoted(inner: &[u8]) -> Option<Cow<'_, [u8]>> {
                 text.push(b'"');
                 bytes.next();
             }
-            (b'\\', None) | (b'"', _) => return None,
+            (b'"', _) => return None,
             _ => text.push(byte),
         }
     }
@@ -160,7 +163,9 @@ mod tests {
         check("\"a b\"", text("a b"));
         check(r#""a\"b""#, text("a\"b"));
         check(r#""a\b""#, text(r"a\b"));
-        check(r#""a\""#, Literal::Other);
+        check(r#""a\""#, text(r"a\"));
+        check(r#""a\" "#, Literal::Other);
+        check(r#""a\"\""#, text("a\"\\"));
         check(r#""a"b""#, Literal::Other);
         check(r#""a" + "b""#, Literal::Other);
         check("\"", Literal::Other);
