@@ -86,7 +86,11 @@ mod tests {
 
     use super::*;
 
-    fn read(text: &str) -> Result<(Vec<(u64, Option<i64>)>, u64), String> {
+    /// Line and cluster of a record.
+    type Found = (u64, Option<i64>);
+
+    /// Returns the records, and the number of unreadable lines.
+    fn read(text: &str) -> Result<(Vec<Found>, u64), String> {
         let source = Box::new(Cursor::new(text.to_owned()));
         let mut long = Long::new(Lines::unpacked(source, false, RECORD_LIMIT), "f");
         let (mut record, mut all) = (Record::default(), Vec::new());
