@@ -9,7 +9,7 @@ use super::job::{self, Transfers};
 use super::lives::Lives;
 use super::prepared;
 use super::reader::RecordReader;
-use super::record::{Record, Slot};
+use super::record::{PoolRecord, Slot};
 use super::sort::Sorter;
 use super::tally::Tally;
 
@@ -41,7 +41,7 @@ impl JobImport {
     }
 
     pub fn read(&mut self, mut reader: RecordReader) -> Result<(), PoolError> {
-        let mut record = Record::default();
+        let mut record = PoolRecord::default();
         while reader.advance(&mut record, &mut self.clock)? {
             self.tally.records += 1;
             let job = if record.slot(Attribute::EventTypeNumber) == Slot::Missing {

@@ -1,7 +1,7 @@
 //! Jobs of a pool, made from the records of a history.
 
 use super::attribute::Attribute;
-use super::record::{Record, Slot};
+use super::record::{PoolRecord, Slot};
 use super::tally::Tally;
 
 /// Result of a job.
@@ -75,7 +75,7 @@ const REMOVED: i64 = 3;
 const COMPLETED: i64 = 4;
 
 /// Values of a record, of which missing and mistyped ones are counted.
-struct Values<'r>(&'r Record, &'r mut Tally);
+struct Values<'r>(&'r PoolRecord, &'r mut Tally);
 
 impl Values<'_> {
     fn number(&mut self, attribute: Attribute) -> Option<i64> {
@@ -95,7 +95,7 @@ impl Values<'_> {
 
 /// Makes the job of a record of a history. Returns `None`, and counts why, if the record does not say when the job was
 /// submitted and how it ended.
-pub(super) fn of(record: &Record, transfers: Transfers, tally: &mut Tally) -> Option<PoolJob> {
+pub(super) fn of(record: &PoolRecord, transfers: Transfers, tally: &mut Tally) -> Option<PoolJob> {
     let mut values = Values(record, tally);
     let (batch, process) = (values.number(Attribute::ClusterId), values.number(Attribute::ProcId));
     let (submit, status) = (values.time(Attribute::QDate), values.number(Attribute::JobStatus));
@@ -144,7 +144,7 @@ pub(super) fn of(record: &Record, transfers: Transfers, tally: &mut Tally) -> Op
 
 /// Returns the time of the last run without suspensions. Without its start, it is the time of all runs, if there was one,
 /// else the time of those that were not evicted.
-fn duration(record: &Record, started: Option<i64>, ended: Option<i64>) -> Option<i64> {
+fn duration(record: &PoolRecord, started: Option<i64>, ended: Option<i64>) -> Option<i64> {
     // Histories before 6.7 do not count runs.
     let is_first = record.number(Attribute::NumJobStarts).is_none_or(|starts| starts <= 1);
     let run = match (started, ended) {
@@ -174,9 +174,9 @@ mod tests {
     use super::*;
 
     /// A job of cluster 7 that was submitted at 100, started at 200, and ended at 1,000.
-    fn record(changes: &[(Attribute, i64)]) -> Record {
+    fn record(changes: &[(Attribute, i64)]) -> PoolRecord {
         use Attribute::{ClusterId, EnteredCurrentStatus, JobCurrentStartDate, JobStatus, ProcId, QDate};
-        let mut record = Record::default();
+        let mut record = PoolRecord::default();
         record.begin(1);
         let own =
             [(ClusterId, 7), (ProcId, 0), (QDate, 100), (JobCurrentStartDate, 200), (EnteredCurrentStatus, 1_000)];

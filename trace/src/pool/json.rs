@@ -7,18 +7,18 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 
 use super::ATTRIBUTE_LIMIT;
 use super::attribute::Attribute;
-use super::record::{Literal, Record};
+use super::record::{Literal, PoolRecord};
 
 /// Reads one object.
 ///
 /// # Errors
 /// The reason, if it is not one.
-pub(super) fn read(object: &[u8], record: &mut Record) -> Result<(), String> {
+pub(super) fn read(object: &[u8], record: &mut PoolRecord) -> Result<(), String> {
     let mut json = serde_json::Deserializer::from_slice(object);
     json.deserialize_map(Ad(record)).map_err(|error| error.to_string())
 }
 
-struct Ad<'r>(&'r mut Record);
+struct Ad<'r>(&'r mut PoolRecord);
 
 impl<'de> Visitor<'de> for Ad<'_> {
     type Value = ();
@@ -45,7 +45,7 @@ impl<'de> Visitor<'de> for Ad<'_> {
 
 /// Place for the value of an attribute.
 struct Value<'r> {
-    record: &'r mut Record,
+    record: &'r mut PoolRecord,
     attribute: Attribute,
 }
 
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn values() {
-        let mut record = Record::default();
+        let mut record = PoolRecord::default();
         record.begin(1);
         let text = r#"{"qdate": 5, "ClusterId": 1.0, "BytesSent": 2.5, "Owner": "a\"b", "Cmd": "\/Expr(1)\/",
             "JobStatus": null, "ProcId": [1, {}], "GlobalJobId": {"a": 1}, "Requirements": true}"#;
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn wrong_objects_are_refused() {
-        let mut record = Record::default();
+        let mut record = PoolRecord::default();
         let error = read(b"{\"a\" 1}", &mut record).expect_err("no colon");
         assert!(error.contains("column 6"), "{error}");
         // Nested lists do not use up the stack.

@@ -6,7 +6,7 @@ use super::OPEN_LIMIT;
 use super::attribute::Attribute;
 use super::error::PoolError;
 use super::job::{Outcome, PoolJob, Transfers};
-use super::record::Record;
+use super::record::PoolRecord;
 use super::tally::Tally;
 
 /// Numbers of HTCondor's events.
@@ -53,7 +53,7 @@ impl Lives {
     /// If too many jobs are open.
     pub fn apply(
         &mut self,
-        record: &Record,
+        record: &PoolRecord,
         file: &str,
         transfers: Transfers,
         tally: &mut Tally,
@@ -92,7 +92,7 @@ impl Lives {
 
     fn end(
         &mut self,
-        record: &Record,
+        record: &PoolRecord,
         id: (i64, i64),
         at: i64,
         event: i64,
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     fn jobs(events: &[(i64, i64)]) -> (Vec<Outcome>, Tally) {
-        let (mut lives, mut tally, mut record) = (Lives::default(), Tally::default(), Record::default());
+        let (mut lives, mut tally, mut record) = (Lives::default(), Tally::default(), PoolRecord::default());
         let mut outcomes = Vec::new();
         for (event, at) in events {
             record.begin(1);

@@ -6,7 +6,7 @@ use limo_model::decimal::Decimal;
 use super::attribute::Attribute;
 use super::clock::{PoolClock, TimeFault};
 use super::error::PoolError;
-use super::record::{Literal, Record};
+use super::record::{Literal, PoolRecord};
 use super::{ATTRIBUTE_LIMIT, RECORD_LIMIT};
 use crate::input::{Lines, shown};
 
@@ -35,7 +35,7 @@ impl Log {
     }
 
     /// Reads the next event as the attributes that it has in XML; returns false at the end of the file.
-    pub fn advance(&mut self, record: &mut Record, clock: &mut PoolClock) -> Result<bool, PoolError> {
+    pub fn advance(&mut self, record: &mut PoolRecord, clock: &mut PoolClock) -> Result<bool, PoolError> {
         loop {
             if !self.line()? {
                 return Ok(false);
@@ -73,7 +73,7 @@ impl Log {
         }
     }
 
-    fn head(&self, record: &mut Record, clock: &mut PoolClock) -> Result<(), PoolError> {
+    fn head(&self, record: &mut PoolRecord, clock: &mut PoolClock) -> Result<(), PoolError> {
         let text = self.lines.line();
         let (file, line) = (self.file.clone(), self.lines.number());
         let Some(head) = Head::of(text) else { return Err(PoolError::Event { file, line, value: shown(text) }) };
@@ -137,7 +137,7 @@ mod tests {
     fn read(text: &str, clock: &mut PoolClock) -> Result<Vec<[Option<i64>; 5]>, String> {
         let source = Box::new(Cursor::new(text.to_owned()));
         let mut log = Log::new(Lines::unpacked(source, false, RECORD_LIMIT), "f");
-        let (mut record, mut all) = (Record::default(), Vec::new());
+        let (mut record, mut all) = (PoolRecord::default(), Vec::new());
         while log.advance(&mut record, clock).map_err(|error| error.to_string())? {
             use Attribute::{Cluster, EventTime, EventTypeNumber, Proc, TotalSentBytes};
             all.push([EventTypeNumber, Cluster, Proc, EventTime, TotalSentBytes].map(|of| record.number(of)));

@@ -3,7 +3,7 @@
 
 use super::attribute::Attribute;
 use super::error::PoolError;
-use super::record::{Literal, Record};
+use super::record::{Literal, PoolRecord};
 use super::{ATTRIBUTE_LIMIT, RECORD_LIMIT};
 use crate::input::Lines;
 
@@ -23,7 +23,7 @@ impl Long {
     }
 
     /// Reads the next record; returns false at the end of the file.
-    pub fn advance(&mut self, record: &mut Record) -> Result<bool, PoolError> {
+    pub fn advance(&mut self, record: &mut PoolRecord) -> Result<bool, PoolError> {
         let (mut attributes, mut bytes) = (0, 0);
         loop {
             let more = self.lines.advance();
@@ -93,7 +93,7 @@ mod tests {
     fn read(text: &str) -> Result<(Vec<Found>, u64), String> {
         let source = Box::new(Cursor::new(text.to_owned()));
         let mut long = Long::new(Lines::unpacked(source, false, RECORD_LIMIT), "f");
-        let (mut record, mut all) = (Record::default(), Vec::new());
+        let (mut record, mut all) = (PoolRecord::default(), Vec::new());
         while long.advance(&mut record).map_err(|error| error.to_string())? {
             all.push((record.line, record.number(Attribute::ClusterId)));
         }

@@ -35,9 +35,9 @@ pub use logins::{LoginTally, logins};
 pub use newcastle::{PoolYear, Validation};
 pub use pseudonym::Pseudonyms;
 pub use reader::RecordReader;
-pub use record::Record;
+pub use record::PoolRecord;
 pub use sanitise::sanitise;
-pub use session::{Names, Session, Sessions};
+pub use session::{NameTable, Session, Sessions};
 pub use tally::Tally;
 
 /// Most bytes of a record, or of a line of one.

@@ -11,7 +11,7 @@ use super::elements::{Elements, JsonObjects, XmlAds};
 use super::error::PoolError;
 use super::log::Log;
 use super::long::Long;
-use super::record::{Record, Slot};
+use super::record::{PoolRecord, Slot};
 use super::{json, log, long, xml};
 use crate::input::{InputFault, Lines, shown, unpacked};
 
@@ -76,8 +76,8 @@ impl RecordReader {
     ///
     /// # Errors
     /// [`PoolError`] if the file is truncated, exceeds a limit, or is not in its form.
-    pub fn advance(&mut self, record: &mut Record, clock: &mut PoolClock) -> Result<bool, PoolError> {
-        let (element, line, read): (_, _, fn(&[u8], &mut Record) -> _) = match &mut self.form {
+    pub fn advance(&mut self, record: &mut PoolRecord, clock: &mut PoolClock) -> Result<bool, PoolError> {
+        let (element, line, read): (_, _, fn(&[u8], &mut PoolRecord) -> _) = match &mut self.form {
             Form::Empty => return Ok(false),
             Form::Log(log) => return log.advance(record, clock),
             Form::Long(long) => {
@@ -109,7 +109,7 @@ impl RecordReader {
     }
 
     /// Replaces the date of an event by its seconds.
-    fn timed(&self, record: &mut Record, clock: &mut PoolClock) -> Result<bool, PoolError> {
+    fn timed(&self, record: &mut PoolRecord, clock: &mut PoolClock) -> Result<bool, PoolError> {
         if let Slot::Text(..) = record.slot(Attribute::EventTime) {
             let text = String::from_utf8_lossy(record.text(Attribute::EventTime).unwrap_or_default()).into_owned();
             match clock.date(&text) {

@@ -84,14 +84,14 @@ pub(super) enum Slot {
 
 /// Record with its place in its file. It is filled again for each record, so that reading allocates nothing.
 #[derive(Debug, Default)]
-pub struct Record {
+pub struct PoolRecord {
     slots: [Slot; COUNT],
     texts: Vec<u8>,
     /// Line on which it begins, from 1.
     pub(super) line: u64,
 }
 
-impl Record {
+impl PoolRecord {
     /// Removes all values.
     pub(super) fn begin(&mut self, line: u64) {
         self.slots = [Slot::Missing; COUNT];
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn values_have_the_kind_of_their_attribute() {
-        let mut record = Record::default();
+        let mut record = PoolRecord::default();
         record.begin(1);
         record.set(Attribute::QDate, &Literal::Number { value: 5, whole: false });
         record.set(Attribute::BytesSent, &Literal::Number { value: 5, whole: false });

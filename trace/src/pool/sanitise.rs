@@ -10,7 +10,7 @@ use super::error::PoolError;
 use super::prepared;
 use super::pseudonym::Pseudonyms;
 use super::reader::RecordReader;
-use super::record::{Record, Slot};
+use super::record::{PoolRecord, Slot};
 
 /// Writes the records of all files in the form of `condor_history -long`, and returns their number. The form can be
 /// imported, also for event logs.
@@ -25,7 +25,7 @@ pub fn sanitise(
 ) -> Result<u64, PoolError> {
     let mut records = 0;
     prepared::file(output, |out| {
-        let mut record = Record::default();
+        let mut record = PoolRecord::default();
         for file in files {
             let mut reader = RecordReader::open(file)?;
             while reader.advance(&mut record, &mut clock)? {
@@ -40,7 +40,7 @@ pub fn sanitise(
 }
 
 /// Writes what may be known of a record. Nothing is copied: a number is written again, and a text is replaced.
-fn write(record: &Record, pseudonyms: &Pseudonyms, out: &mut dyn Write) -> io::Result<()> {
+fn write(record: &PoolRecord, pseudonyms: &Pseudonyms, out: &mut dyn Write) -> io::Result<()> {
     for attribute in Attribute::ALL {
         let name = attribute.name();
         match record.slot(*attribute) {

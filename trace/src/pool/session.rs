@@ -26,14 +26,14 @@ pub struct Session {
     pub user: u32,
 }
 
-/// Names, each stored once.
+/// NameTable, each stored once.
 #[derive(Debug, Default)]
-pub struct Names {
+pub struct NameTable {
     names: Vec<Box<[u8]>>,
     indices: HashMap<Box<[u8]>, u32>,
 }
 
-impl Names {
+impl NameTable {
     /// Returns the index of a name, or `None` if there are too many.
     pub fn index(&mut self, name: &[u8]) -> Option<u32> {
         if let Some(index) = self.indices.get(name) {
@@ -48,7 +48,7 @@ impl Names {
         Some(index)
     }
 
-    /// Returns the name of an index that [`Names::index`] returned.
+    /// Returns the name of an index that [`NameTable::index`] returned.
     pub fn name(&self, index: u32) -> &[u8] {
         self.names.get(index as usize).map(|name| &**name).unwrap_or_default()
     }
@@ -75,10 +75,10 @@ pub(super) struct Cell<'a> {
 pub struct Sessions {
     /// In any order until [`Sessions::sort`].
     pub sessions: Vec<Session>,
-    /// Names of computers.
-    pub computers: Names,
-    /// Names of users; an empty one is unknown.
-    pub users: Names,
+    /// NameTable of computers.
+    pub computers: NameTable,
+    /// NameTable of users; an empty one is unknown.
+    pub users: NameTable,
 }
 
 impl Sessions {
@@ -130,7 +130,7 @@ impl Sessions {
     }
 }
 
-fn index(names: &mut Names, cell: &Cell<'_>, what: &'static str) -> Result<u32, PoolError> {
+fn index(names: &mut NameTable, cell: &Cell<'_>, what: &'static str) -> Result<u32, PoolError> {
     if cell.value.len() > NAME_LIMIT {
         return Err(PoolError::long_name(cell.file, cell.line, cell.name, cell.value));
     }

@@ -6,13 +6,13 @@ use roxmltree::{Document, Node};
 
 use super::ATTRIBUTE_LIMIT;
 use super::attribute::Attribute;
-use super::record::{Literal, Record};
+use super::record::{Literal, PoolRecord};
 
 /// Reads one element `c`.
 ///
 /// # Errors
 /// The reason, if it is not one.
-pub(super) fn read(element: &[u8], record: &mut Record) -> Result<(), String> {
+pub(super) fn read(element: &[u8], record: &mut PoolRecord) -> Result<(), String> {
     let text = std::str::from_utf8(element).map_err(|error| error.to_string())?;
     let document = Document::parse(text).map_err(|error| error.to_string())?;
     let attributes = document.root_element().children().filter(|node| node.has_tag_name("a"));
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn values() {
-        let mut record = Record::default();
+        let mut record = PoolRecord::default();
         record.begin(1);
         let text = "<c>\n<a n=\"QDate\"><i>5</i></a><a n=\"BytesSent\"><r>2.500000000000000E+00</r></a>\
             <a n=\"Owner\"><s>a&lt;b&quot;</s></a><a n=\"Cmd\"><s></s></a><a n=\"ProcId\"><e>1 + 1</e></a>\
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn wrong_elements_are_refused() {
-        let mut record = Record::default();
+        let mut record = PoolRecord::default();
         assert!(read(b"<c><a></c>", &mut record).is_err());
         assert!(read(b"<c>\xff</c>", &mut record).is_err());
         assert_eq!(read(b"<c><a/></c>", &mut record), Err("an element `a` has no name `n`".to_owned()));

@@ -7,7 +7,7 @@ use std::io::Cursor;
 
 use jiff::tz::TimeZone;
 use limo_trace::generate::Dice;
-use limo_trace::pool::{PoolClock, Record, RecordReader};
+use limo_trace::pool::{PoolClock, PoolRecord, RecordReader};
 
 use crate::writer::{FORMS, write};
 use crate::{events, job};
@@ -66,7 +66,7 @@ fn mutated(text: &[u8], dice: &mut Dice) -> Vec<u8> {
 /// Reads all records; returns their number, or the error.
 fn read(bytes: Vec<u8>) -> Result<u32, String> {
     let mut clock = PoolClock::new(TimeZone::UTC, Some(2010));
-    let mut record = Record::default();
+    let mut record = PoolRecord::default();
     let mut reader = RecordReader::new("f", Cursor::new(bytes)).map_err(|error| error.to_string())?;
     let mut records = 0;
     while reader.advance(&mut record, &mut clock).map_err(|error| error.to_string())? {

@@ -7,7 +7,7 @@ use std::{env, thread};
 
 use limo_requirements::{Requirement, skip};
 use limo_trace::generate::Dice;
-use limo_trace::pool::{Attribute, PoolClock, Record, RecordReader};
+use limo_trace::pool::{Attribute, PoolClock, PoolRecord, RecordReader};
 
 /// The nine attributes that are needed.
 const NEEDED: [Attribute; 9] = [
@@ -111,7 +111,7 @@ fn records() -> String {
 /// Returns the values as the script prints them.
 fn own_values(text: &str) -> Vec<String> {
     let mut reader = RecordReader::new("f", Cursor::new(text.to_owned())).expect("records");
-    let (mut record, mut clock) = (Record::default(), PoolClock::default());
+    let (mut record, mut clock) = (PoolRecord::default(), PoolClock::default());
     let mut all = Vec::new();
     while reader.advance(&mut record, &mut clock).expect("records") {
         let value = |attribute: &Attribute| {

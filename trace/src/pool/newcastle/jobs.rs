@@ -1,7 +1,7 @@
 //! Jobs of the pool, in batches.
 
 use super::numbers as n;
-use super::{Draw, lognormal, picked};
+use super::{Purpose, lognormal, picked};
 use crate::generate::Dice;
 use crate::pool::job::{Outcome, PoolJob};
 
@@ -19,7 +19,7 @@ struct Batch {
 /// Those of `take`.
 pub(super) fn jobs<E>(seed: u64, total: u32, mut take: impl FnMut(&PoolJob) -> Result<(), E>) -> Result<(), E> {
     let batches = batches(seed, total);
-    let mut dice = Dice::of_purpose(seed, Draw::Jobs as usize);
+    let mut dice = Dice::of_purpose(seed, Purpose::Jobs as usize);
     for (batch, number) in batches.iter().zip(1..) {
         for process in 0..i64::from(batch.jobs) {
             take(&job(batch, number, process, &mut dice))?;
@@ -29,7 +29,7 @@ pub(super) fn jobs<E>(seed: u64, total: u32, mut take: impl FnMut(&PoolJob) -> R
 }
 
 fn batches(seed: u64, total: u32) -> Vec<Batch> {
-    let mut dice = Dice::of_purpose(seed, Draw::Batches as usize);
+    let mut dice = Dice::of_purpose(seed, Purpose::Batches as usize);
     let days = days(&mut dice);
     let sizes = zipf(n::BATCH_MAX, n::BATCH_EXPONENT);
     let users = zipf(n::USERS, n::USER_EXPONENT);

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashSet};
 use super::calendar::{self, Opening};
 use super::groups::{self, PoolGroup};
 use super::numbers as n;
-use super::{Draw, lognormal, picked};
+use super::{Purpose, lognormal, picked};
 use crate::generate::Dice;
 use crate::pool::session::{Session, Sessions};
 
@@ -26,9 +26,9 @@ struct Arrival {
 /// Makes the sessions of the year, in order of login.
 pub(super) fn sessions(seed: u64) -> Sessions {
     let groups = groups::all();
-    let mut arrivals = classes(&groups, &mut Dice::of_purpose(seed, Draw::Classes as usize));
-    arrivals.extend(others(n::LOGINS - arrivals.len(), &groups, &mut Dice::of_purpose(seed, Draw::Logins as usize)));
-    seated(arrivals, &groups, &mut Dice::of_purpose(seed, Draw::Stays as usize))
+    let mut arrivals = classes(&groups, &mut Dice::of_purpose(seed, Purpose::Classes as usize));
+    arrivals.extend(others(n::LOGINS - arrivals.len(), &groups, &mut Dice::of_purpose(seed, Purpose::Logins as usize)));
+    seated(arrivals, &groups, &mut Dice::of_purpose(seed, Purpose::Stays as usize))
 }
 
 /// Draws classes: hours by their weight, groups of those that are open then, none twice in an hour.
@@ -176,7 +176,7 @@ pub(super) type DumpLine = (i64, u32, u32);
 
 /// Makes the dumps of logins and of logouts: with duplicates, with logins of computers that crash, and shuffled.
 pub(super) fn dumps(sessions: &[Session], seed: u64) -> [Vec<DumpLine>; 2] {
-    let mut dice = Dice::of_purpose(seed, Draw::Dumps as usize);
+    let mut dice = Dice::of_purpose(seed, Purpose::Dumps as usize);
     let crash = |number: usize, dice: &mut Dice| {
         let share = sessions.len() / n::CRASHES;
         let session = sessions[number * share + dice.integer(0, share as u32 - 1) as usize];

@@ -25,7 +25,7 @@ pub use validation::Validation;
 
 /// Purpose of random numbers. Each has its own stream, so that sessions do not depend on jobs.
 #[derive(Debug, Clone, Copy)]
-enum Draw {
+enum Purpose {
     Classes,
     Logins,
     Stays,
