@@ -9,15 +9,32 @@ use super::job::{Outcome, PoolJob, Transfers};
 use super::record::PoolRecord;
 use super::tally::Tally;
 
-/// Numbers of HTCondor's events.
-mod kind {
-    pub const SUBMIT: i64 = 0;
-    pub const EXECUTE: i64 = 1;
-    pub const EVICTED: i64 = 4;
-    pub const TERMINATED: i64 = 5;
-    pub const ABORTED: i64 = 9;
-    pub const SUSPENDED: i64 = 10;
-    pub const UNSUSPENDED: i64 = 11;
+/// Event that changes a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LifeEvent {
+    Submitted,
+    Started,
+    Evicted,
+    Terminated,
+    Aborted,
+    Suspended,
+    Unsuspended,
+}
+
+impl LifeEvent {
+    /// Finds the event of HTCondor's number. Checkpoints, sizes and all others change nothing here.
+    fn of(number: i64) -> Option<Self> {
+        Some(match number {
+            0 => Self::Submitted,
+            1 => Self::Started,
+            4 => Self::Evicted,
+            5 => Self::Terminated,
+            9 => Self::Aborted,
+            10 => Self::Suspended,
+            11 => Self::Unsuspended,
+            _ => return None,
+        })
+    }
 }
 
 /// Job that has not ended.
@@ -60,12 +77,13 @@ impl Lives {
     ) -> Result<Option<PoolJob>, PoolError> {
         use Attribute::{Cluster, EventTime, EventTypeNumber, Proc};
         let values = [EventTypeNumber, Cluster, Proc, EventTime].map(|attribute| record.number(attribute));
-        let [Some(event), Some(batch), Some(process), Some(at)] = values else {
+        let [Some(number), Some(batch), Some(process), Some(at)] = values else {
             tally.incomplete += 1;
             return Ok(None);
         };
+        let Some(event) = LifeEvent::of(number) else { return Ok(None) };
         let id = (batch, process);
-        if event == kind::SUBMIT {
+        if event == LifeEvent::Submitted {
             if self.open.len() >= OPEN_LIMIT && !self.open.contains_key(&id) {
                 return Err(PoolError::OpenJobs { file: file.to_owned(), line: record.line });
             }
@@ -79,13 +97,15 @@ impl Lives {
             return Ok(None);
         };
         match event {
-            kind::EXECUTE => (job.started, job.paused, job.suspended) = (Some(at), None, 0),
-            kind::EVICTED => (job.started, job.paused, job.suspended) = (None, None, 0),
-            kind::SUSPENDED => job.paused = job.paused.or(Some(at)),
-            kind::UNSUSPENDED => job.resume(at),
-            kind::TERMINATED | kind::ABORTED => return Ok(self.end(record, id, at, event, transfers, tally)),
-            // Checkpoints, sizes and all others change nothing here.
-            _ => {}
+            LifeEvent::Started => (job.started, job.paused, job.suspended) = (Some(at), None, 0),
+            // A submission has returned already.
+            LifeEvent::Submitted | LifeEvent::Evicted => (job.started, job.paused, job.suspended) = (None, None, 0),
+            LifeEvent::Suspended => job.paused = job.paused.or(Some(at)),
+            LifeEvent::Unsuspended => job.resume(at),
+            LifeEvent::Terminated | LifeEvent::Aborted => {
+                let is_removed = event == LifeEvent::Aborted;
+                return Ok(self.end(record, id, at, is_removed, transfers, tally));
+            }
         }
         Ok(None)
     }
@@ -95,14 +115,14 @@ impl Lives {
         record: &PoolRecord,
         id: (i64, i64),
         at: i64,
-        event: i64,
+        is_removed: bool,
         transfers: Transfers,
         tally: &mut Tally,
     ) -> Option<PoolJob> {
         let mut job = self.open.remove(&id)?;
         job.resume(at);
-        let outcome = match (event, job.started) {
-            (kind::ABORTED, _) => Outcome::Removed { at },
+        let outcome = match (is_removed, job.started) {
+            (true, _) => Outcome::Removed { at },
             (_, Some(started)) => {
                 Outcome::Completed { duration: at.saturating_sub(started).saturating_sub(job.suspended) }
             }
@@ -183,7 +203,7 @@ mod tests {
             [tally.unfinished, tally.unknown, tally.incomplete, tally.impossible, tally.duplicates]
         };
         assert_eq!(count(&[(0, 10), (1, 20)]), [1, 0, 0, 0, 0]);
-        assert_eq!(count(&[(1, 20), (5, 30)]), [0, 2, 0, 0, 0]);
+        assert_eq!(count(&[(8, 10), (1, 20), (5, 30)]), [0, 2, 0, 0, 0]);
         assert_eq!(count(&[(0, 10), (5, 30)]), [0, 0, 1, 0, 0]);
         assert_eq!(count(&[(0, 10), (1, 40), (5, 30)]), [0, 0, 0, 1, 0]);
         assert_eq!(count(&[(0, 10), (0, 10)]), [1, 0, 0, 0, 1]);

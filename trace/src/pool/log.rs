@@ -110,7 +110,11 @@ impl<'a> Head<'a> {
         let end = rest.iter().position(|byte| *byte == b')')?;
         let mut ids = rest[..end].split(|byte| *byte == b'.');
         let (cluster, process) = (ids.next()?, ids.next()?);
-        let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+        // An event about the log itself may have the cluster -1.
+        let is_number = |text: &[u8]| {
+            let digits = text.strip_prefix(b"-").unwrap_or(text);
+            !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+        };
         if ![number, cluster, process].into_iter().all(is_number) {
             return None;
         }
@@ -157,6 +161,8 @@ mod tests {
             let text = format!("005 (017.003.000) {time} Job terminated.\n{END}");
             assert_eq!(read(&text, &mut clock), expected, "{time}");
         }
+        let own = "008 (-01.-01.-01) 2010-01-31 12:00:00 Global JobLog: ctime=1 id=a\n...\n";
+        assert_eq!(read(own, &mut clock), Ok(vec![[Some(8), Some(-1), Some(-1), Some(1_264_939_200), None]]));
         assert_eq!(read("\n\n", &mut clock), Ok(vec![]));
     }
 

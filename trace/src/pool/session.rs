@@ -11,7 +11,7 @@ use super::pseudonym::Pseudonyms;
 use super::{NAME_LIMIT, prepared};
 
 /// Most names of computers, or of users.
-const NAMES: usize = 2_000_000;
+const NAMES: usize = 500_000;
 
 /// Time that a user spends at a computer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
