@@ -21,7 +21,7 @@ pub struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum PoolRecipe {
-    /// The groups, sessions and jobs of a pool as that of Newcastle University in 2010
+    /// The groups, sessions and jobs of a pool like that of Newcastle University in 2010
     #[command(name = "newcastle-2010")]
     Newcastle2010(Newcastle),
 }
