@@ -44,7 +44,7 @@ pub use tally::Tally;
 pub(crate) const RECORD_LIMIT: usize = 1024 * 1024;
 /// Most attributes of a record. HTCondor writes one or two hundred.
 pub(crate) const ATTRIBUTE_LIMIT: usize = 10_000;
-/// Most jobs of event logs that are submitted and have not ended: about 60 MB.
+/// Most jobs of event logs that are submitted and have not ended: about 70 MB.
 pub(crate) const OPEN_LIMIT: usize = 500_000;
 /// Most bytes of the name of a computer or a user.
 pub(crate) const NAME_LIMIT: usize = 256;

@@ -2,12 +2,17 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::sync::LazyLock;
 
 use super::*;
 use crate::pool::session::Session;
 use crate::pool::{PoolClock, PoolJob};
 
 const DAY_MS: i64 = 86_400_000;
+
+/// Sessions of the seeds 1 and 2.
+static SESSIONS: [LazyLock<Sessions>; 2] =
+    [LazyLock::new(|| logins::sessions(1)), LazyLock::new(|| logins::sessions(2))];
 
 /// Counts the jobs of each day.
 fn days(seed: u64) -> Vec<u32> {
@@ -22,15 +27,15 @@ fn days(seed: u64) -> Vec<u32> {
 
 #[test]
 fn years_look_like_that_of_the_paper() {
-    for seed in 1..=2 {
-        let validation = Validation::new(&logins::sessions(seed).sessions, &days(seed), n::JOBS);
+    for (sessions, seed) in SESSIONS.iter().zip(1..) {
+        let validation = Validation::new(&sessions.sessions, &days(seed), n::JOBS);
         assert!(validation.is_met(), "seed {seed}:\n{validation}");
     }
 }
 
 #[test]
 fn sessions_do_not_overlap_and_end_at_the_closing() {
-    let sessions = logins::sessions(1);
+    let sessions = &*SESSIONS[0];
     let mut free: HashMap<u32, i64> = HashMap::new();
     let mut last = i64::MIN;
     for session in &sessions.sessions {
@@ -52,10 +57,10 @@ fn sessions_do_not_overlap_and_end_at_the_closing() {
 fn sessions_are_made_again_from_the_dumps() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
-    let sessions = logins::sessions(2);
+    let sessions = &*SESSIONS[1];
     for (lines, name) in logins::dumps(&sessions.sessions, 2).iter().zip(["in", "out"]) {
         let mut text = Vec::new();
-        dump(lines, &sessions, &mut text).expect("memory");
+        dump(lines, sessions, &mut text).expect("memory");
         fs::write(path(name), text).expect("written");
     }
     let (again, tally) = crate::pool::logins(&path("in"), &path("out"), PoolClock::default()).expect("dumps");
@@ -69,13 +74,12 @@ fn sessions_are_made_again_from_the_dumps() {
         (login, logout, of.computers.name(computer).to_vec(), of.users.name(user).to_vec())
     };
     let pairs = again.sessions.iter().zip(&sessions.sessions);
-    assert!(pairs.clone().all(|(made, first)| named(&again, made) == named(&sessions, first)), "other sessions");
+    assert!(pairs.clone().all(|(made, first)| named(&again, made) == named(sessions, first)), "other sessions");
     assert_eq!(pairs.len(), 1_229_820);
 }
 
 #[test]
 fn a_seed_gives_one_year() {
-    let sessions = |seed| logins::sessions(seed).sessions;
     let jobs = |seed| {
         let mut jobs: Vec<PoolJob> = Vec::new();
         let taken = jobs::jobs::<()>(seed, 1_000, |job| {
@@ -85,8 +89,8 @@ fn a_seed_gives_one_year() {
         assert_eq!(taken, Ok(()));
         jobs
     };
-    let first = sessions(3);
-    assert!(first == sessions(3) && first != sessions(4));
+    let [first, second] = SESSIONS.each_ref().map(|sessions| &sessions.sessions);
+    assert!(*first == logins::sessions(1).sessions && first != second);
     assert!(jobs(3) == jobs(3) && jobs(3) != jobs(4));
     assert!(jobs(3).is_sorted_by_key(|job| job.submit));
 }
