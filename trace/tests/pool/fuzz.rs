@@ -10,13 +10,16 @@ use limo_trace::generate::Dice;
 use limo_trace::pool::{PoolClock, PoolRecord, RecordReader};
 
 use crate::writer::{FORMS, write};
-use crate::{events, job};
+use crate::{events, file, imported, job};
+
+/// Of so many inputs one is imported, too, which takes longer. No divisor of the number of forms.
+const IMPORTED: u32 = 101;
 
 /// Number of inputs, unless the variable has another one.
 const INPUTS: u32 = 20_000;
 
 /// Pieces of which the forms consist.
-const PIECES: [&[u8]; 20] = [
+const PIECES: [&[u8]; 22] = [
     b"\n",
     b" = ",
     b"\"",
@@ -36,6 +39,8 @@ const PIECES: [&[u8]; 20] = [
     b"-",
     b"1e9999",
     b"99999999999999999999",
+    b"9223372036854775807\n",
+    b"-9223372036854775808\n",
     b"000 (1.1.1) 12/31 ",
 ];
 
@@ -84,10 +89,15 @@ fn mutated_files_end_with_records_or_an_error_with_its_line() {
     let whole: Vec<_> = texts.iter().map(|text| read(text.clone().into_bytes())).collect();
     assert_eq!(whole, [Ok(2), Ok(2), Ok(2), Ok(2), Ok(2), Ok(2), Ok(9), Ok(9)]);
     let mut dice = Dice::of_purpose(u64::from(inputs), 0);
+    let folder = tempfile::tempdir().expect("a folder");
     let mut refused = 0;
     for number in 0..inputs {
         let text = &texts[number as usize % texts.len()];
         let bytes = mutated(text.as_bytes(), &mut dice);
+        if number % IMPORTED == 0 {
+            let imported = imported(&[file(&folder, "f", &bytes)]);
+            assert!(imported.is_ok() || read(bytes.clone()).is_err(), "input {number}: {imported:?}");
+        }
         if let Err(error) = read(bytes) {
             let line = error.strip_prefix("f:").and_then(|rest| rest.split(':').next()?.parse::<u64>().ok());
             assert!(line.is_some_and(|line| line > 0), "input {number}: {error}");
