@@ -11,16 +11,26 @@ use flate2::read::MultiGzDecoder;
 /// has more.
 pub(crate) const LINE_LIMIT: usize = 64 * 1024;
 /// Bytes of one read: more than the 64 KiB of a pipe, but less than the second-level cache.
-const CHUNK: usize = 256 * 1024;
+pub(crate) const CHUNK: usize = 256 * 1024;
 
 /// Reason why the next line could not be read.
 #[derive(Debug)]
 pub(crate) enum InputFault {
     /// The gzip stream is incomplete.
     Truncated,
-    /// The line is longer than [`LINE_LIMIT`].
+    /// The line is longer than the limit.
     Long,
     Io(io::Error),
+}
+
+impl InputFault {
+    /// Returns the fault of an error while a file is read that may be gzipped.
+    pub fn of(error: io::Error, gzip: bool) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof if gzip => Self::Truncated,
+            _ => Self::Io(error),
+        }
+    }
 }
 
 /// Lines as bytes in one reused buffer.
@@ -29,6 +39,8 @@ pub(crate) struct Lines {
     line: Vec<u8>,
     number: u64,
     gzip: bool,
+    /// Most bytes of a line with its line break.
+    limit: usize,
 }
 
 impl Lines {
@@ -38,20 +50,22 @@ impl Lines {
 
     pub fn new(source: impl Read + Send + 'static) -> io::Result<Self> {
         let (source, gzip) = unpacked(source)?;
-        Ok(Self { source: BufReader::with_capacity(CHUNK, source), line: Vec::with_capacity(256), number: 0, gzip })
+        Ok(Self::unpacked(source, gzip, LINE_LIMIT))
+    }
+
+    /// Reads from bytes that are unpacked already.
+    pub fn unpacked(source: Box<dyn Read + Send>, gzip: bool, limit: usize) -> Self {
+        Self { source: BufReader::with_capacity(CHUNK, source), line: Vec::with_capacity(256), number: 0, gzip, limit }
     }
 
     /// Reads the next line into the buffer, without its end; returns false at the end of the file.
     pub fn advance(&mut self) -> Result<bool, InputFault> {
         self.line.clear();
         self.number += 1;
-        let limit = LINE_LIMIT as u64 + 1;
+        let limit = self.limit as u64 + 1;
         let read = self.source.by_ref().take(limit).read_until(b'\n', &mut self.line);
-        let read = read.map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof if self.gzip => InputFault::Truncated,
-            _ => InputFault::Io(error),
-        })?;
-        if read > LINE_LIMIT {
+        let read = read.map_err(|error| InputFault::of(error, self.gzip))?;
+        if read > self.limit {
             return Err(InputFault::Long);
         }
         if self.line.last() == Some(&b'\n') {

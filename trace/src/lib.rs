@@ -10,6 +10,7 @@ pub mod hot_start;
 pub mod input;
 pub mod log_crypt;
 pub mod platform;
+pub mod pool;
 pub mod swf;
 mod weeks;
 mod workload;

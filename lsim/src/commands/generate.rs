@@ -1,15 +1,50 @@
-//! `lsim generate`: makes a synthetic workload from a named recipe or a file, in the Standard Workload Format.
+//! `lsim generate`: makes a synthetic workload from a named recipe or a file, in the Standard Workload Format, or the year
+//! of a pool.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use limo_model::Span;
 use limo_trace::generate::{Recipe, generate};
+use limo_trace::pool::PoolYear;
 use limo_trace::{Workload, swf};
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Arguments {
+    #[command(subcommand)]
+    pool: Option<PoolRecipe>,
+    #[command(flatten)]
+    synthetic: Option<Synthetic>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum PoolRecipe {
+    /// The groups, sessions and jobs of a pool like that of Newcastle University in 2010
+    #[command(name = "newcastle-2010")]
+    Newcastle2010(Newcastle),
+}
+
+#[derive(Debug, clap::Args)]
+struct Newcastle {
+    /// Seed; other seeds make other years of the same kind
+    #[arg(long, value_name = "N")]
+    seed: u64,
+    /// Factor for the number of jobs, up to 178; 10.68 makes six million
+    #[arg(long, value_name = "X", default_value = "1")]
+    scale: f64,
+    /// Also write the dumps of logins and logouts, with duplicates and in no order
+    #[arg(long)]
+    raw: bool,
+    /// Folder for groups.toml, sessions.csv.gz and jobs.csv.gz
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+}
+
+/// Arguments without a subcommand.
+#[derive(Debug, clap::Args)]
+struct Synthetic {
     /// Name of a recipe (burst, htc, left-skewed, lublin, steady, uniform) or a recipe's file in TOML
     #[arg(value_name = "RECIPE|FILE")]
     recipe: String,
@@ -41,18 +76,41 @@ pub struct Arguments {
 /// # Errors
 /// If the recipe is unknown or impossible, or a file cannot be read or written.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    match (&arguments.pool, &arguments.synthetic) {
+        (Some(PoolRecipe::Newcastle2010(arguments)), _) => newcastle(arguments)?,
+        (None, Some(arguments)) => synthesise(arguments)?,
+        (None, None) => bail!("give a recipe: see `lsim generate --help`"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn newcastle(arguments: &Newcastle) -> Result<()> {
+    let Newcastle { seed, scale, raw, output } = arguments;
+    let Some(year) = PoolYear::new(*seed, *scale) else {
+        bail!("--scale is {scale}, but must be above 0 and at most 178");
+    };
+    let validation = year.write(output, *raw)?;
+    print!("{validation}");
+    println!("{}: a year of the pool newcastle-2010 (seed {seed})", output.display());
+    if !validation.is_met() {
+        eprintln!("lsim: note: a figure is outside of its bounds: the year does not look like that of the paper");
+    }
+    Ok(())
+}
+
+fn synthesise(arguments: &Synthetic) -> Result<()> {
     let Some(output) = arguments.output.as_deref().filter(|_| !arguments.print) else {
         print!("{}", Recipe::text(&arguments.recipe)?);
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     };
     let recipe = chosen(arguments)?;
     let workload = generate(&recipe)?;
     swf::write(output, &workload)?;
     println!("{}", told(&workload, &recipe, output));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn chosen(arguments: &Arguments) -> Result<Recipe> {
+fn chosen(arguments: &Synthetic) -> Result<Recipe> {
     let name = &arguments.recipe;
     let is_file = Path::new(name).components().count() > 1 || name.ends_with(".toml");
     let mut recipe = if is_file {

@@ -1,5 +1,5 @@
 //! `lsim import`: reads a workload, reports repaired and omitted lines, and writes it, or its best weeks, in the
-//! Standard Workload Format.
+//! Standard Workload Format. Its subcommands read the files of pools.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,10 +8,21 @@ use anyhow::{Result, anyhow, bail};
 use limo_trace::filter::{Carried, Window};
 use limo_trace::{Week, Workload, swf};
 
+use super::pool::{self, PoolImport};
 use crate::setup::{Date, Extent, Ratio, Setup, files};
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Arguments {
+    #[command(subcommand)]
+    pool: Option<PoolImport>,
+    #[command(flatten)]
+    cleaning: Option<Cleaning>,
+}
+
+/// Arguments without a subcommand.
+#[derive(Debug, clap::Args)]
+struct Cleaning {
     /// Standard Workload Format or Batsim's JSON, plain or gzipped
     #[arg(value_name = "FILE")]
     trace: PathBuf,
@@ -60,6 +71,15 @@ enum SwfRules {
 /// # Errors
 /// If a file cannot be read or written, or the workload has fewer weeks than requested.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    match (&arguments.pool, &arguments.cleaning) {
+        (Some(import), _) => pool::import(import)?,
+        (None, Some(arguments)) => clean(arguments)?,
+        (None, None) => bail!("give a workload, or one of `htcondor`, `logins` and `fta`: see `lsim import --help`"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn clean(arguments: &Cleaning) -> Result<()> {
     let speed = arguments.platform.as_deref().map(files::platform).transpose()?.and_then(|cluster| cluster.speed);
     let rules = match arguments.rules {
         SwfRules::Plain => swf::Options::default(),
@@ -88,10 +108,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
         Some(count) => write_weeks(arguments, &workload, count)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn write_weeks(arguments: &Arguments, workload: &Workload, count: usize) -> Result<()> {
+fn write_weeks(arguments: &Cleaning, workload: &Workload, count: usize) -> Result<()> {
     let processors = arguments.nodes.or(workload.processors).ok_or_else(|| {
         anyhow!("the trace does not say how many processors its machine has (MaxProcs): give --nodes N")
     })?;

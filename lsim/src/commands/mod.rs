@@ -4,6 +4,7 @@ mod compare;
 mod generate;
 mod import;
 mod policies;
+mod pool;
 mod replay;
 pub mod run;
 mod solve;
@@ -25,8 +26,10 @@ pub enum Command {
     Compare(compare::Arguments),
     /// Make a synthetic workload
     Generate(generate::Arguments),
-    /// Clean a workload and write it in the Standard Workload Format
+    /// Clean a workload and write it in the Standard Workload Format; import the files of a pool
     Import(import::Arguments),
+    /// Remove from histories and event logs of HTCondor what only their owners may know
+    Sanitise(pool::Sanitising),
     /// List the policies with their sources and options
     Policies(policies::Arguments),
     /// Replay a master's journal and compare each round with the recorded one
@@ -57,6 +60,7 @@ impl Command {
             Self::Compare(arguments) => compare::run(&arguments),
             Self::Generate(arguments) => generate::run(&arguments),
             Self::Import(arguments) => import::run(&arguments),
+            Self::Sanitise(arguments) => pool::sanitise(&arguments),
             Self::Policies(arguments) => policies::run(&arguments),
             Self::Replay(arguments) => replay::run(&arguments),
             Self::WhatIf(arguments) => what_if::run(&arguments),

@@ -52,7 +52,7 @@ impl Dice {
 
     /// Draws uniformly from the whole numbers `min` to `max`, both included; `min <= max`. The probability of a value
     /// is off by less than (max - min) / 2^64, too little for any sample to show.
-    pub(super) fn integer(&mut self, min: u32, max: u32) -> u32 {
+    pub(crate) fn integer(&mut self, min: u32, max: u32) -> u32 {
         let count = u64::from(max) - u64::from(min) + 1;
         let scaled = (u128::from(self.generator.next_u64()) * u128::from(count)) >> 64;
         // `scaled` is less than `count`, so `min + scaled` is at most `max`.
@@ -65,7 +65,7 @@ impl Dice {
     }
 
     /// Draws with mean 0 and deviation 1. Marsaglia's polar method (Marsaglia and Bray 1964).
-    pub(super) fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;
         }
