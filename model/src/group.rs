@@ -59,24 +59,32 @@ pub enum GroupError {
 }
 
 impl Groups {
-    /// Returns the groups of a configuration file.
+    /// Returns groups that agree with each other.
     ///
     /// # Errors
     /// [`GroupError`], naming the group and the value.
+    pub fn new(all: BTreeMap<String, GroupSpec>) -> Result<Self, GroupError> {
+        let groups = Self(all);
+        groups.check()?;
+        Ok(groups)
+    }
+
+    /// Returns the groups of a configuration file.
+    ///
+    /// # Errors
+    /// The same as for [`Groups::new`].
     pub fn of_tables(tables: BTreeMap<String, GroupTable>) -> Result<Self, GroupError> {
         let spec = |(name, table): (String, GroupTable)| {
             let nodes = parse_all(&table.nodes).map_err(|error| GroupError::Nodes { group: name.clone(), error })?;
             Ok((name, GroupSpec { nodes, limit: table.limit, limit_by_operator: None }))
         };
-        let groups = Self(tables.into_iter().map(spec).collect::<Result<_, GroupError>>()?);
-        groups.check()?;
-        Ok(groups)
+        Self::new(tables.into_iter().map(spec).collect::<Result<_, GroupError>>()?)
     }
 
     /// Checks groups that may have come from another program.
     ///
     /// # Errors
-    /// The same as for [`Groups::of_tables`].
+    /// The same as for [`Groups::new`].
     pub fn check(&self) -> Result<(), GroupError> {
         if self.0.len() > GROUPS_LIMIT {
             return Err(GroupError::TooMany { count: self.0.len() });

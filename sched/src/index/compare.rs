@@ -30,6 +30,7 @@ impl Index {
             moldable,
             idle,
             active_draw,
+            groups,
             sleeping,
             blocked,
             reserved,
@@ -39,6 +40,8 @@ impl Index {
             counted: _,
             cache: _,
             mode_until: _,
+            rooms: _,
+            barred: _,
             ranks: _,
         } = self;
         let parts = [
@@ -64,6 +67,7 @@ impl Index {
             ("moldable", *moldable == found.moldable),
             ("idle", *idle == found.idle),
             ("active_draw", *active_draw == found.active_draw),
+            ("groups", *groups == found.groups),
             ("sleeping", *sleeping == found.sleeping),
             ("blocked", blocked.is_same(&found.blocked)),
             ("reserved", *reserved == found.reserved),
