@@ -23,9 +23,11 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         return;
     }
     let mut more = Added { case, power: vec![Power::ZERO; groups.iter().count()] };
+    plan.starts.iter().for_each(|start| more.start(start));
     let divides = case.parts.divides();
-    if !divides {
-        plan.starts.iter().for_each(|start| more.start(start));
+    let starts = more.power.clone();
+    if divides {
+        more.power.fill(Power::ZERO);
     }
     more.switched(plan);
     let changes_jobs = case.parts.steers() && case.state.settings.options.preempt != Preempt::Nothing;
@@ -51,10 +53,15 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         if divides && plan.starts.iter().any(|start| nodes(&start.placement).any(is_in)) {
             let caps: BTreeMap<UnitId, Option<Power>> = plan.caps.iter().copied().collect();
             let planned = |unit: UnitId| caps.get(&unit).copied().unwrap_or_else(|| cap_of(case, unit));
-            let starts = of_starts(case, &plan.starts, planned, |unit| is_in(unit.node));
             let open = if plan.caps.is_empty() { open } else { Power::ZERO };
-            let freed = freed(case, planned, |unit| is_in(unit.node));
-            exceeds(draw + gone + open - freed + starts, limit.scaled(1, PRECISION));
+            let now = draw + gone + open - freed(case, planned, |unit| is_in(unit.node));
+            let at_caps = of_starts(case, &plan.starts, planned, |unit| is_in(unit.node));
+            // Without caps, the draw of a job is divided among its units as by its estimate.
+            let is_capped = |start: &Start| {
+                start.placement.iter().flat_map(|part| part.units()).any(|unit| caps.contains_key(&unit))
+            };
+            let starts = if plan.starts.iter().any(is_capped) { at_caps } else { at_caps.max(starts[group]) };
+            exceeds(now + starts, limit.scaled(1, PRECISION));
         }
     }
 }
