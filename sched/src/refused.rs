@@ -110,6 +110,8 @@ pub enum Refused {
     Queues(#[from] QueueError),
     #[error(transparent)]
     Groups(#[from] GroupError),
+    #[error("there is no group `{name}` (groups: {known})")]
+    NoSuchGroup { name: String, known: String },
     #[error("there is no queue `{name}` (queues: {known})")]
     NoSuchQueue { name: String, known: String },
     #[error("the job names no queue, and none is the default (queues: {known})")]

@@ -336,7 +336,10 @@ pub fn change() -> impl Strategy<Value = Change> {
         (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),
         proptest::sample::select(vec![Change::TrainPredictor, Change::Mode(ModeSetting::Auto)]),
         vec((factor_name(), proptest::option::of(factor())), 0..4).prop_map(Change::SetVariation),
-        (text(), any::<bool>()).prop_map(|(queue, is_down)| Change::QueueState { queue, is_down }),
+        prop_oneof![
+            (text(), any::<bool>()).prop_map(|(queue, is_down)| Change::QueueState { queue, is_down }),
+            (text(), any::<i64>()).prop_map(|(group, mw)| Change::GroupLimit { group, limit: Power::from_mw(mw) }),
+        ],
         (0..=1000_u16).prop_map(|share| Change::Explore(JobShare::try_from(share).expect("a share"))),
         (text(), text(), proptest::option::of(any::<u32>())).prop_map(|(application, hardware, cpi)| {
             Change::Slowdown { key: SlowdownKey { application, hardware }, law: cpi.map(Slowdown::Cpi) }

@@ -30,6 +30,7 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         more.power.fill(Power::ZERO);
     }
     more.switched(plan);
+    let switched = more.power.clone();
     let changes_jobs = case.parts.steers() && case.state.settings.options.preempt != Preempt::Nothing;
     if divides || changes_jobs {
         more.raised(plan);
@@ -61,7 +62,7 @@ pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
                 start.placement.iter().flat_map(|part| part.units()).any(|unit| caps.contains_key(&unit))
             };
             let starts = if plan.starts.iter().any(is_capped) { at_caps } else { at_caps.max(starts[group]) };
-            exceeds(now + starts, limit.scaled(1, PRECISION));
+            exceeds(now + switched[group] + starts, limit.scaled(1, PRECISION));
         }
     }
 }

@@ -15,11 +15,12 @@
 
 mod ellsworth;
 
-use limo_model::{CapRule, Power, UnitId};
+use limo_model::{CapRule, Power, UnitId, nodes};
 
 use super::lift::{cap_of, is_below, let_go};
 use super::units::{SharedUnit, draw_of_starts, held};
 use super::{is_lowered, lowest_high};
+use crate::facts::waking_draw;
 use crate::plan::{Plan, Start};
 use crate::state::Node;
 use crate::view::View;
@@ -126,7 +127,9 @@ fn changes(view: &View<'_>, starts: &[Start], high: Power) -> Vec<Recapped> {
     for (group, ceiling) in view.group_ceilings().enumerate() {
         let is_in = |unit: UnitId| view.node(unit.node).and_then(Node::group) == Some(group);
         let own: Vec<usize> = (0..units.len()).filter(|at| is_in(units[*at].of.unit)).collect();
-        let draw = view.group_draw(group) + draw_of_starts(view, starts, is_in);
+        let woken = starts.iter().flat_map(|start| nodes(&start.placement)).filter_map(|node| view.node(node));
+        let waking: Power = woken.filter(|node| node.group() == Some(group)).map(waking_draw).sum();
+        let draw = view.group_draw(group) + draw_of_starts(view, starts, is_in) + waking;
         divide_among(view, (&units, &own), ceiling - draw, &mut most);
     }
     if !high.is_unlimited() {
