@@ -3,6 +3,7 @@
 mod capping;
 mod compare;
 mod equal;
+mod groups;
 mod predict;
 mod queues;
 mod refusals;
