@@ -24,13 +24,16 @@ async fn groups_are_listed_with_their_draws_and_limits() {
         known: 7,
     };
     let found = || answer(Answer::Groups(vec![group.clone()]));
+    let stdout = |output: String| {
+        let (_, rest) = output.split_once("--- stdout\n").expect("a snapshot");
+        rest.split_once("--- stderr").expect("a snapshot").0.to_owned()
+    };
     let (output, _) = answered(&["group", "list"], found()).await;
-    let table =
-        "GROUP     DRAW     LIMIT  CONFIGURED  KNOWN  NODELIST\nrack-2  4200.0 W  4000.0 W  4500.0 W      7  n[1-8]\n";
-    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(words(&output.stdout), words(table));
+    let words = stdout(output).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let table = "GROUP DRAW LIMIT CONFIGURED KNOWN NODELIST rack-2 4200.0 W 4000.0 W 4500.0 W 7 n[1-8]";
+    assert_eq!(words.join(" "), table);
     let (output, _) = answered(&["--json", "group", "list"], found()).await;
-    let json: serde_json::Value = serde_json::from_str(&output.stdout).expect("JSON");
+    let json: serde_json::Value = serde_json::from_str(&stdout(output)).expect("JSON");
     let expected = serde_json::json!({
         "name": "rack-2", "draw_w": 4200.0, "limit_w": 4000.0, "configured_w": 4500.0, "nodes": "n[1-8]", "nodes_known": 7
     });
