@@ -126,8 +126,8 @@ fn steer_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> Option<boo
         apply::resume(cluster, now, job);
         round.commands.extend(attempt_of(&cluster.state, job).map(|attempt| Command::Resume { job, attempt }));
     }
-    let (draw, high) = (cluster.state.sums.draw, cluster.state.settings.limits.band(now).high());
     for job in plan.requeues {
+        let (draw, high) = View::new(cluster, now).exceeded(job);
         let why = StopReason::Requeued { draw, high };
         let attempt = apply::requeue(cluster, job, why.clone());
         round.commands.extend(attempt.map(|attempt| Command::Stop { job, attempt, why }));

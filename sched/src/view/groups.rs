@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{JobId, OrderRule, Power, Request, UnitId, UnitSpec, Wait};
+use limo_model::{JobId, OrderRule, Power, Request, UnitId, UnitSpec, Wait, nodes};
 
 use super::View;
 use crate::apply::reason;
@@ -290,6 +290,19 @@ impl<'a> View<'a> {
             Some(kept) => Some(Wait::Behind { job: kept.job, until: None }),
             None => self.full(least.group, least.needs),
         }
+    }
+
+    /// Returns the draw and the limit for which a running job gives way: those of its group if that is too full, else those
+    /// of the cluster.
+    pub(crate) fn exceeded(&self, id: JobId) -> (Power, Power) {
+        let placement =
+            self.job(id).and_then(|job| job.assignment()).map_or(&[][..], |assignment| &assignment.placement);
+        let groups = nodes(placement).filter_map(|node| self.node(node)?.group());
+        let full = groups.filter_map(|group| {
+            let ((_, spec), most) = self.settings().groups.iter().zip(self.group_ceilings()).nth(group)?;
+            Some((self.group_draw(group), spec.limit())).filter(|(draw, _)| *draw > most)
+        });
+        full.into_iter().next().unwrap_or((self.state().sums.draw, self.band().high()))
     }
 
     /// Returns the wait reason of a job that the limit of its group keeps off a node now.
