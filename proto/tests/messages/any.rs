@@ -334,12 +334,9 @@ pub fn change() -> impl Strategy<Value = Change> {
         proptest::option::of(steps).prop_map(Change::Prices),
         Just(Change::Limits(Curve::constant(Band::UNLIMITED))),
         (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),
-        proptest::sample::select(vec![Change::TrainPredictor, Change::Mode(ModeSetting::Auto)]),
+        proptest::sample::select(vec![Change::TrainPredictor, crate::limit(), Change::Mode(ModeSetting::Auto)]),
         vec((factor_name(), proptest::option::of(factor())), 0..4).prop_map(Change::SetVariation),
-        prop_oneof![
-            (text(), any::<bool>()).prop_map(|(queue, is_down)| Change::QueueState { queue, is_down }),
-            (text(), any::<i64>()).prop_map(|(group, mw)| Change::GroupLimit { group, limit: Power::from_mw(mw) }),
-        ],
+        (text(), any::<bool>()).prop_map(|(queue, is_down)| Change::QueueState { queue, is_down }),
         (0..=1000_u16).prop_map(|share| Change::Explore(JobShare::try_from(share).expect("a share"))),
         (text(), text(), proptest::option::of(any::<u32>())).prop_map(|(application, hardware, cpi)| {
             Change::Slowdown { key: SlowdownKey { application, hardware }, law: cpi.map(Slowdown::Cpi) }

@@ -335,19 +335,6 @@ impl Run {
         };
     }
 
-    /// Takes back the first job that has not begun, if there is one.
-    fn take_back(&mut self) -> bool {
-        let starting = |job: &Job| match &job.phase {
-            Phase::Starting(assignment) => Some(assignment.attempt),
-            _ => None,
-        };
-        let found = self.world.core.jobs().find_map(|(id, job)| starting(job).map(|attempt| (id, attempt)));
-        if let Some((job, attempt)) = found {
-            self.world.take_back(job, attempt);
-        }
-        found.is_some()
-    }
-
     /// Repairs everything, then expects every job to end. Budgets stay: their periods end.
     fn heal(&mut self) {
         self.world.silent.clear();

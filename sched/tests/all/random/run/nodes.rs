@@ -1,7 +1,7 @@
-//! Nodes that are lost, and nodes that register.
+//! Nodes that are lost, nodes that register, and jobs that nodes do not begin.
 
 use limo_model::NodeId;
-use limo_sched::{Event, Refused};
+use limo_sched::{Event, Job, Phase, Refused};
 
 use super::Run;
 
@@ -23,5 +23,18 @@ impl Run {
         self.world.apply(Event::NodeUp { spec })?;
         self.world.registered(node);
         Ok(())
+    }
+
+    /// Takes back the first job that has not begun, if there is one.
+    pub(super) fn take_back(&mut self) -> bool {
+        let starting = |job: &Job| match &job.phase {
+            Phase::Starting(assignment) => Some(assignment.attempt),
+            _ => None,
+        };
+        let found = self.world.core.jobs().find_map(|(id, job)| starting(job).map(|attempt| (id, attempt)));
+        if let Some((job, attempt)) = found {
+            self.world.take_back(job, attempt);
+        }
+        found.is_some()
     }
 }
