@@ -6,9 +6,9 @@ use std::time::Duration;
 use limo_model::{Drawn, Factor, JobId, Profile, ProfileKey, Request, Reservation, Time, UnitName};
 use limo_proto::{
     Answer, Asking, Change, ClientToMaster, Connection, ConnectionError, DryRun, DryRunQuery, EndpointError,
-    MasterToClient, NodeDetail, NodeQuery, NodeReport, NodesQuery, PredictorQuery, PredictorReport, ProfilesQuery,
-    QueueReport, QueuesQuery, ReadingsQuery, ReadingsReport, ReservationsQuery, Role, Selection, Status, StatusQuery,
-    TooLarge, Undo, UndoReport, UsersQuery, UsersReport, VariationQuery,
+    GroupReport, GroupsQuery, MasterToClient, NodeDetail, NodeQuery, NodeReport, NodesQuery, PredictorQuery,
+    PredictorReport, ProfilesQuery, QueueReport, QueuesQuery, ReadingsQuery, ReadingsReport, ReservationsQuery, Role,
+    Selection, Status, StatusQuery, TooLarge, Undo, UndoReport, UsersQuery, UsersReport, VariationQuery,
 };
 use thiserror::Error;
 
@@ -183,6 +183,11 @@ impl Master {
     /// Returns the queues by name.
     pub async fn queues(&self) -> Result<Vec<QueueReport>, AskError> {
         self.ask(QueuesQuery).await
+    }
+
+    /// Returns the groups of nodes by name.
+    pub async fn groups(&self) -> Result<Vec<GroupReport>, AskError> {
+        self.ask(GroupsQuery).await
     }
 
     /// Undoes a change of an operator.

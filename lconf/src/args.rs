@@ -14,6 +14,7 @@ use crate::audit::Audit;
 use crate::backup::Backup;
 use crate::cert::CertCommand;
 use crate::cluster::ClusterCommand;
+use crate::group::GroupCommand;
 use crate::history::{History, Undo};
 use crate::journal::JournalCommand;
 use crate::measure::ProfileMeasure;
@@ -79,6 +80,9 @@ pub enum Command {
     /// Show the queues of the master's configuration
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// Show the groups of nodes of the master's configuration, and change their power limits
+    #[command(subcommand)]
+    Group(GroupCommand),
     /// Show users with their jobs, usage and limits; refuse or allow their new jobs
     User {
         #[command(subcommand)]

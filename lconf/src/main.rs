@@ -11,6 +11,7 @@ mod cluster;
 mod fairshare;
 mod feeds;
 mod grid;
+mod group;
 mod history;
 mod journal;
 mod measure;
@@ -33,6 +34,7 @@ use std::process::ExitCode;
 use limo_client::{Failure, finish, in_runtime, parse};
 
 use crate::args::{Args, Command, NodeCommand, ProfileCommand, UserCommand};
+use crate::group::GroupCommand;
 use crate::queue::QueueCommand;
 use crate::reservation::ReservationCommand;
 
@@ -60,13 +62,14 @@ fn run(args: Args) -> Result<u8, Failure> {
             | Command::Undo(_)
             | Command::Reservation(ReservationCommand::List)
             | Command::Queue(QueueCommand::List)
+            | Command::Group(GroupCommand::List)
             | Command::User { command: None | Some(UserCommand::List | UserCommand::Show { .. }) }
             | Command::Quota(_)
             | Command::Fairshare(_)
     );
     if json && !lists {
         return Err(Failure::new(
-            "--json works only with show, status, node list, node show, profile list, variation show, predictor show, reservation list, queue list, readings, history, undo, user, quota and fairshare",
+            "--json works only with show, status, node list, node show, profile list, variation show, predictor show, reservation list, queue list, group list, readings, history, undo, user, quota and fairshare",
         ));
     }
     let master = &master.master();
@@ -88,6 +91,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::History(history) => history::run(history, json, master).await,
             Command::Reservation(command) => reservation::run(command, json, master).await,
             Command::Queue(command) => queue::run(command, json, master).await,
+            Command::Group(command) => group::run(command, json, master).await,
             Command::Journal(command) => journal::run(command, master).await,
             Command::Backup(backup) => backup::run(backup, master).await,
             Command::Cluster(command) => cluster::run(&command, master).await,

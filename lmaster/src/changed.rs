@@ -163,9 +163,8 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             let name = &core.node(*node)?.spec().name;
             (by, changed(&format!("node {name}"), ("", "declared dead"), None))
         }
-        Event::ProfileSet { key, by, .. } if by != LEARNING && by != DATABASE => {
+        Event::ProfileSet { key, profile, by } if by != LEARNING && by != DATABASE => {
             let has = |is: bool| if is { "known" } else { "none" };
-            let Event::ProfileSet { profile, .. } = event else { return None };
             let words = (has(core.profiles().contains_key(key)), if profile.is_some() { "set" } else { "forgotten" });
             (by, changed(&format!("profile {key}"), words, None))
         }
@@ -219,6 +218,7 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             let words = (format!("priority {old}"), format!("priority {priority}"));
             (by, of_others(core, *job, by, (&words.0, &words.1), Some(back))?)
         }
+        Event::GroupsSet { groups, by } => (by, changed("groups", users::groups(&settings.groups, groups), None)),
         _ => return None,
     };
     if let Some(actor) = actor {

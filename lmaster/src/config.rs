@@ -20,7 +20,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_feeds::config::FeedTables;
-use limo_model::{QueueTable, Queues, Span, as_text};
+use limo_model::{GroupTable, Groups, QueueTable, Queues, Span, as_text};
 use limo_proto::{Endpoint, default_socket, default_state_dir};
 use serde::Deserialize;
 
@@ -151,6 +151,9 @@ struct Layer {
     /// Queues of jobs; only in the file: `[queue.NAME]`.
     #[arg(skip)]
     queue: BTreeMap<String, QueueTable>,
+    /// Groups of nodes; only in the file: `[group.NAME]`.
+    #[arg(skip)]
+    group: BTreeMap<String, GroupTable>,
     /// Feeds; only in the file.
     #[arg(skip)]
     feed: FeedTables,
@@ -225,6 +228,7 @@ impl Layer {
             connections: self.connections.over(below.connections),
             tls: self.tls.over(below.tls),
             queue: below.queue,
+            group: below.group,
             feed: below.feed,
             operator_priority: self.operator_priority.or(below.operator_priority),
             grid: below.grid,
@@ -259,6 +263,7 @@ impl Layer {
             meters: meters::resolve(self.meter, options.stale_after)?,
             options,
             queues: Queues::of_tables(self.queue)?,
+            groups: Groups::of_tables(self.group)?,
             limits: self.limits.resolve()?,
             initial,
             idle: self.idle.resolve()?,
@@ -360,6 +365,8 @@ mod tests {
         let two = "[queue.a]\ndefault = true\n[queue.b]\ndefault = true\n";
         refused(two, &[], "queue.a and queue.b are both the default: only one queue can be");
         refused("[queue.a]\nmax_time = 60\n", &[], "`60` has no unit: write for example `30min`");
+        let two = "[group.a]\nnodes = [\"n1\"]\nlimit = \"9 W\"\n[group.b]\nnodes = [\"n[1-2]\"]\nlimit = \"9 W\"\n";
+        refused(two, &[], "node n1 is in group.a and in group.b: a node can be in one group only");
         refused("kill_grace = 30\n", &[], "`30` has no unit: write for example `30min`");
         refused("kill_grace = \"-1s\"\n", &[], "kill_grace is -1s: it cannot be negative");
         refused("node_lease = \"0s\"\n", &[], "node_lease is zero");

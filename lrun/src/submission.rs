@@ -142,6 +142,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         explore: args.power.explore,
         queue: args.resources.partition.clone(),
         widths: args.tasks.widths(),
+        malleable: false,
         predicted: Vec::new(),
     })
 }

@@ -1,5 +1,7 @@
 //! Reads lists of node names as Slurm writes them: `n1,n2`, `n[1-4,7]`, `rack[01-12]`.
 
+use std::collections::BTreeSet;
+
 use thiserror::Error;
 
 use crate::id::{NameError, check_name};
@@ -45,10 +47,19 @@ pub fn parse_hosts(list: &str) -> Result<Vec<String>, HostError> {
             return Err(HostError::TooMany { list: list.to_owned() });
         }
     }
-    let mut seen = std::collections::BTreeSet::new();
+    let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     names.iter().try_for_each(|name| check_name("node name", name))?;
     Ok(names)
+}
+
+/// Returns the names of several lists.
+///
+/// # Errors
+/// [`HostError`], naming the wrong part; also if there is no list.
+pub(crate) fn parse_all(lists: &[String]) -> Result<BTreeSet<String>, HostError> {
+    let names = lists.iter().map(|list| parse_hosts(list)).collect::<Result<Vec<_>, _>>()?;
+    if lists.is_empty() { Err(HostError::Empty) } else { Ok(names.into_iter().flatten().collect()) }
 }
 
 /// Splits at the commas outside brackets.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::as_text;
-use crate::hosts::{HostError, parse_hosts};
+use crate::hosts::{HostError, parse_all};
 use crate::id::{NameError, check_name};
 use crate::text::clip;
 use crate::time::Span;
@@ -241,18 +241,8 @@ impl Queues {
 
 impl QueueTable {
     fn spec(self, name: &str) -> Result<QueueSpec, QueueError> {
-        let list = |list: &String| parse_hosts(list);
-        let nodes = match self.nodes {
-            None => BTreeSet::new(),
-            Some(lists) if lists.is_empty() => {
-                return Err(QueueError::Nodes { queue: name.to_owned(), error: HostError::Empty });
-            }
-            Some(lists) => {
-                let nodes: Result<Vec<_>, _> = lists.iter().map(list).collect();
-                let nodes = nodes.map_err(|error| QueueError::Nodes { queue: name.to_owned(), error })?;
-                nodes.into_iter().flatten().collect()
-            }
-        };
+        let nodes = self.nodes.as_deref().map(parse_all).transpose();
+        let nodes = nodes.map_err(|error| QueueError::Nodes { queue: name.to_owned(), error })?.unwrap_or_default();
         if self.users.as_ref().is_some_and(Vec::is_empty) {
             return Err(QueueError::NoUsers { queue: name.to_owned() });
         }

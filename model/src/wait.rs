@@ -61,6 +61,8 @@ pub enum Wait {
     Never { needs: Power, most: Power },
     /// The job's queue is down, or is no longer configured.
     Queue { queue: String, is_known: bool },
+    /// The limit of a group of nodes leaves too little power there.
+    Group { group: String, draw: Power, limit: Power, needs: Power },
 }
 
 /// Shows a reason. A function formats times, because only programs know calendars.
@@ -97,7 +99,8 @@ impl Wait {
             | Self::Singleton { .. }
             | Self::ArrayLimit { .. }
             | Self::Never { .. }
-            | Self::Queue { .. }) => other,
+            | Self::Queue { .. }
+            | Self::Group { .. }) => other,
         }
     }
 
@@ -130,6 +133,7 @@ impl Wait {
             Self::Quota(_) => "quota",
             Self::ArrayLimit { .. } => "array limit",
             Self::Queue { .. } => "queue",
+            Self::Group { .. } => "group",
         }
     }
 }
@@ -214,6 +218,9 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "{limit} of its tasks may run at a time, and as many have their turn")
             }
             Wait::Never { needs, most } => write!(f, "never: needs {needs}, and the limits leave at most {most}"),
+            Wait::Group { group, draw, limit, needs } => {
+                write!(f, "{group} draws {draw} of its limit of {limit}; the job needs {needs}")
+            }
             Wait::Queue { queue, is_known: true } => write!(f, "{queue} is down"),
             Wait::Queue { queue, is_known: false } => write!(f, "{queue} is no longer configured"),
         }

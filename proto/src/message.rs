@@ -279,4 +279,6 @@ pub enum Change {
     TrainPredictor,
     /// Takes a queue down or up, whatever its state in the configuration is.
     QueueState { queue: String, is_down: bool },
+    /// Sets the upper limit of a group of nodes, whatever the configuration says.
+    GroupLimit { group: String, limit: Power },
 }

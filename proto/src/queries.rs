@@ -1,5 +1,4 @@
-//! Queries of clients, one type each, and their answers. [`for_each_query!`](crate::for_each_query) lists them; the
-//! message on the wire, the cost, the answer and the master's dispatch follow from the list.
+//! Queries of clients and their answers. Messages, costs and dispatch follow from [`for_each_query!`](crate::for_each_query).
 
 use limo_model::{Drawn, Factor, JobId, Profile, ProfileKey, Request, Reservation, Time, UnitName};
 use serde::{Deserialize, Serialize};
@@ -8,6 +7,7 @@ use crate::backup::{BackupReport, JournalSizes};
 use crate::candidates::{DryRun, Explanation};
 use crate::encoding::encoded_len;
 use crate::energy::{EnergyQuery, EnergyReport};
+use crate::groups::{GroupReport, GroupsQuery};
 use crate::history::{ChangeReport, UndoReport};
 use crate::predictor::{PredictorQuery, PredictorReport};
 use crate::queues::{QueueReport, QueuesQuery};
@@ -74,6 +74,7 @@ macro_rules! for_each_query {
             Variation(VariationQuery), Heavy, Vec<(UnitName, Factor)>: match { Answer::Variation(factors) => factors };
             Queues(QueuesQuery), Heavy, Vec<QueueReport>: match { Answer::Queues(queues) => queues };
             Predictor(PredictorQuery), Light, PredictorReport: match { Answer::Predictor(report) => report };
+            Groups(GroupsQuery), Heavy, Vec<GroupReport>: match { Answer::Groups(groups) => groups };
         }
     };
 }
@@ -306,6 +307,8 @@ pub enum Answer {
     Queues(Vec<QueueReport>),
     /// Answer to [`PredictorQuery`].
     Predictor(PredictorReport),
+    /// Answer to [`GroupsQuery`].
+    Groups(Vec<GroupReport>),
 }
 
 impl Answer {

@@ -2,6 +2,7 @@
 
 mod divided;
 mod explore;
+mod groups;
 mod packed;
 mod power;
 mod resize;
@@ -71,6 +72,7 @@ pub(crate) fn check(case: Case<'_>, plan: &Plan) -> Vec<Violation> {
     resize::check(case, plan, &mut found);
     divided::check(case, plan, &mut found);
     explore::check(case, plan, &mut found);
+    groups::check(case, plan, &mut found);
     if let Some(at) = plan.wake_at.filter(|at| *at <= case.now) {
         found.push(Violation::WakeInPast { at });
     }
@@ -312,8 +314,7 @@ fn switched_draw(case: Case<'_>, plan: &Plan) -> Power {
     let placed = plan.starts.iter().flat_map(|start| nodes(&start.placement)).filter_map(|node| case.node(node));
     let woken: BTreeSet<NodeId> = placed.filter(|node| !node.is_awake()).map(|node| node.id).collect();
     let waking: Power = woken.into_iter().filter_map(|node| case.node(node)).map(waking_draw).sum();
-    let down = |node: &Node| node.spec.rest().map_or(Power::ZERO, |rest| (rest.down.draw - node.own).at_least_zero());
-    let sleeping = runs(plan).filter_map(|node| case.node(node)).map(down).sum::<Power>();
+    let sleeping = runs(plan).filter_map(|node| case.node(node)).map(groups::falling_asleep).sum::<Power>();
     waking + sleeping
 }
 

@@ -2,7 +2,7 @@
 
 mod requests;
 
-use limo_model::{JobId, Meter, NodeId, Parts, Time};
+use limo_model::{JobId, Meter, NodeId, Parts, Power, Time};
 
 use crate::books::Books;
 use crate::index::Index;
@@ -40,6 +40,18 @@ impl Cluster {
     pub fn find_again(&mut self, now: Time) {
         self.index = Index::of(&self.state, now);
         self.books = Books::of(&self.state, now);
+    }
+
+    /// Adds to the believed draw of a node.
+    pub fn add_draw(&mut self, node: NodeId, more: Power) {
+        self.state.sums.draw += more;
+        self.index.groups.change(self.state.node(node), |draw| draw + more);
+    }
+
+    /// Subtracts from the believed draw of a node.
+    pub fn take_draw(&mut self, node: NodeId, less: Power) {
+        self.state.sums.draw -= less;
+        self.index.groups.change(self.state.node(node), |draw| draw - less);
     }
 
     /// Returns the active jobs with a part on `node`. Nodes without a meter have no list of jobs, so all active jobs

@@ -3,6 +3,7 @@
 mod allowance;
 mod clock;
 mod execute;
+mod groups;
 mod jobs;
 mod known;
 mod mold;
@@ -13,7 +14,7 @@ mod stops;
 mod warn;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use limo_model::{
     Curve, Energy, JobId, Memory, Money, NodeId, Power, Preset, Price, Request, Reservation, Span, Standing, Time,
@@ -131,6 +132,7 @@ impl Core {
         let silent = apply::overdue(cluster, now);
         apply::count_tasks(cluster, now);
         let used = allowance::used_up(cluster, now);
+        cluster.index.barred.clear();
         let mut round = Round {
             now,
             commands: Vec::new(),
@@ -160,6 +162,7 @@ impl Core {
             loop {
                 apply::make_tasks(cluster, now);
                 apply::rank(cluster, now);
+                cluster.index.rooms = OnceLock::new();
                 thought.get_or_insert_with(|| think(cluster, now));
                 mold::choose_widths(cluster, now);
                 if !plan_once(cluster, now, &mut round) {

@@ -50,8 +50,9 @@ pub(crate) trait Pass<'a> {
     fn later(&mut self) -> Vec<Later>;
 }
 
-/// Makes one plan, which is empty at first. Returns the cache for the next one.
-pub(crate) fn plan<'a>(pass: &mut (impl Pass<'a> + ?Sized), plan: &mut Plan) -> Option<PlanCache> {
+/// Makes one plan, which is empty at first. With `one_by_one` it has one start at most, and another plan follows. Returns
+/// the cache for the next one.
+pub(crate) fn plan<'a>(pass: &mut (impl Pass<'a> + ?Sized), one_by_one: bool, plan: &mut Plan) -> Option<PlanCache> {
     while let Some((id, job)) = pass.next() {
         match pass.place((id, job)) {
             Verdict::Start(start) => plan.starts.push(start),
@@ -59,7 +60,7 @@ pub(crate) fn plan<'a>(pass: &mut (impl Pass<'a> + ?Sized), plan: &mut Plan) -> 
             Verdict::Wait(wait) => plan.waits.push((id, wait)),
             Verdict::Untold => plan.is_unfinished = true,
         }
-        if pass.is_over(plan) {
+        if pass.is_over(plan) || (one_by_one && !plan.starts.is_empty()) {
             plan.is_unfinished = true;
             break;
         }

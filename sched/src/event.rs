@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Energy, Factor, Fairshare, JobId, JobShare, Lease, ModeSetting, NodeId, NodeSpec,
-    Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey, Queues, Quotas, Request, Reservation, Slowdown,
-    SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
+    Attempt, Band, Budgets, Curve, Energy, Factor, Fairshare, Groups, JobId, JobShare, Lease, ModeSetting, NodeId,
+    NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey, Queues, Quotas, Request, Reservation,
+    Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -271,5 +271,10 @@ pub enum Event {
     Predicted {
         job: JobId,
         predicted: Vec<Predicted>,
+    },
+    /// Sets all groups of nodes.
+    GroupsSet {
+        groups: Groups,
+        by: String,
     },
 }

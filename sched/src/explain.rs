@@ -35,7 +35,8 @@ pub fn possibilities(view: &View<'_>, request: &Request, submitted: Time) -> Vec
     let describe = |choice: &Choice| {
         let weighed = weigh(view, submitted, &choice.estimate, (view.now(), draw));
         let described = describe(view, &future, (request, choice), weighed)?;
-        let obstacle = reserved(view, request, described.unit).or(described.obstacle);
+        let full = || view.full_group(request, view.node(described.unit.node)?);
+        let obstacle = reserved(view, request, described.unit).or(described.obstacle.clone()).or_else(full);
         Some(Possibility { obstacle, ..described })
     };
     view.choices(request).iter().filter_map(describe).collect()

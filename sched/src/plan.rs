@@ -100,6 +100,8 @@ pub enum Violation {
     AcceleratorShared { unit: UnitId },
     #[error("the draw would be {draw}: the upper limit is {high}")]
     UpperLimit { draw: Power, high: Power },
+    #[error("the draw of the group {group} would be {draw}: its limit is {limit}")]
+    GroupLimit { group: String, draw: Power, limit: Power },
     #[error("the estimated draw would be {draw}: the budget is released at {rate}")]
     ReleaseRate { draw: Power, rate: Power },
     #[error("the budget would be overspent by {missing} at {} ms", at.unix_ms())]

@@ -1,8 +1,8 @@
 //! Reasons for refusing an event or a request.
 
 use limo_model::{
-    Attempt, Cores, JobId, Memory, NodeId, OverQuota, PREDICTED_LIMIT, PRIORITY_LIMIT, Power, QueueError, Span,
-    SpecError, Time, UnitId, WIDTH_LIMIT, Widths,
+    Attempt, Cores, GroupError, JobId, Memory, NodeId, OverQuota, PREDICTED_LIMIT, PRIORITY_LIMIT, Power, QueueError,
+    Span, SpecError, Time, UnitId, WIDTH_LIMIT, Widths,
 };
 use thiserror::Error;
 
@@ -110,6 +110,10 @@ pub enum Refused {
     LastsIntoReservation { job: JobId, node: String, reservation: String },
     #[error(transparent)]
     Queues(#[from] QueueError),
+    #[error(transparent)]
+    Groups(#[from] GroupError),
+    #[error("there is no group `{name}` (groups: {known})")]
+    NoSuchGroup { name: String, known: String },
     #[error("there is no queue `{name}` (queues: {known})")]
     NoSuchQueue { name: String, known: String },
     #[error("the job names no queue, and none is the default (queues: {known})")]

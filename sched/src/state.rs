@@ -3,6 +3,7 @@
 mod array;
 mod arrivals;
 mod clock;
+mod groups;
 mod job;
 mod node;
 mod parts;
@@ -15,7 +16,7 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    AdmissionRule, Band, Budgets, Curve, Fairshare, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId,
+    AdmissionRule, Band, Budgets, Curve, Fairshare, Groups, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId,
     OrderRule, Parts, Power, Preset, Price, Profile, ProfileKey, Queues, Quotas, Reservation, Slowdown, SlowdownKey,
     Span, Time, UnitId, UnitSpec, Variation, nodes,
 };
@@ -134,6 +135,8 @@ pub struct Settings {
     pub quotas: Quotas,
     #[serde(default, skip_serializing_if = "Queues::is_empty")]
     pub queues: Queues,
+    #[serde(default, skip_serializing_if = "Groups::is_empty")]
+    pub groups: Groups,
     /// Users whose submissions are refused.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub denied: BTreeSet<String>,
@@ -192,6 +195,7 @@ impl Default for Settings {
             budgets: Budgets::default(),
             quotas: Quotas::default(),
             queues: Queues::default(),
+            groups: Groups::default(),
             denied: BTreeSet::new(),
             fairshare: Fairshare::default(),
             lease: None,
@@ -261,11 +265,17 @@ impl State {
     /// Returns the power that unconfirmed orders free: those on which a start may count, and the others, which are
     /// overdue or to nodes that are away.
     pub(crate) fn relief(&self) -> (Power, Power) {
-        if self.reliefs.is_empty() {
-            return (Power::ZERO, Power::ZERO);
-        }
+        self.reliefs_that(|_| true)
+    }
+
+    /// Returns the same for orders to any of the nodes that `is_in` accepts.
+    pub(crate) fn relief_in(&self, is_in: impl Fn(&Node) -> bool) -> (Power, Power) {
+        self.reliefs_that(|awaited| self.awaited_nodes(awaited).any(&is_in))
+    }
+
+    fn reliefs_that(&self, counts: impl Fn(&Await) -> bool) -> (Power, Power) {
         let is_away = |awaited: &Await| self.awaited_nodes(awaited).any(|node| !node.connected);
-        self.reliefs.power(is_away)
+        self.reliefs.power(counts, is_away)
     }
 
     /// Returns the expected draw of starts that end before they begin.

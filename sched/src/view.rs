@@ -1,5 +1,7 @@
 //! The view of policies: the recorded state at one moment, read only.
 
+mod groups;
+
 use limo_model::{
     Band, Budget, Curve, Estimate, Factor, JobId, Memory, Mode, NodeId, Part, Parts, Placement, Power, Price, Request,
     Time, UnitId, UnitSpec,
@@ -208,12 +210,17 @@ impl<'a> View<'a> {
 
     /// Returns true if the job may be placed on the node now, provided that it fits.
     pub(crate) fn may_use(&self, request: &Request, node: &Node) -> bool {
+        self.may_have(request, node) && self.group_leaves(request, node)
+    }
+
+    /// Returns the same apart from the limits of groups.
+    fn may_have(&self, request: &Request, node: &Node) -> bool {
         allows_node(request, node) && bar(self.cluster, self.now, request, node).is_none()
     }
 
     /// Returns true if some nodes may be denied to the job. If not, [`Self::may_use`] is always true.
     pub(crate) fn may_be_denied(&self, request: &Request) -> bool {
-        may_be_denied(request) || !self.cluster.state.reservations.is_empty()
+        may_be_denied(request) || !self.cluster.state.reservations.is_empty() || self.has_groups()
     }
 
     /// Returns every unit that meets a job's request for one node, free or not, in order of nodes and units. Each is

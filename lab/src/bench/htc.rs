@@ -55,6 +55,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
         predict: false,
         explore: limo_model::JobShare::NONE,
         queues: limo_model::Queues::default(),
+        groups: limo_model::Groups::default(),
         until: None,
     };
     let heading = Heading {

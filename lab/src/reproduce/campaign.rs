@@ -165,6 +165,7 @@ pub fn simulated(
         predict: false,
         explore: limo_model::JobShare::NONE,
         queues: limo_model::Queues::default(),
+        groups: limo_model::Groups::default(),
         until: Some(start + WEEK),
     };
     let window = Window { from: start, until: start + WEEK };

@@ -3,6 +3,7 @@
 mod budgets;
 mod changes;
 mod escapes;
+mod group;
 mod predictor;
 mod profiles;
 mod queue;

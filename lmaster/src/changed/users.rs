@@ -1,8 +1,8 @@
-//! Changes of quotas, shares and denied users in words: the parts of the setting that differ.
+//! Changes of quotas, shares, denied users and groups of nodes in words: the parts of the setting that differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Fairshare, Quotas};
+use limo_model::{Fairshare, GroupSpec, Groups, Quotas, host_list};
 
 /// The differing parts, before and after.
 type Words = (String, String);
@@ -28,6 +28,15 @@ pub(super) fn fairshare(old: &Fairshare, new: &Fairshare) -> Words {
         ];
         let shares = of.shares.iter().map(|(user, shares)| (format!("shares of {user}"), shares.to_string()));
         own.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(shares).collect()
+    };
+    differing(&parts(old), &parts(new))
+}
+
+pub(super) fn groups(old: &Groups, new: &Groups) -> Words {
+    let parts = |of: &Groups| -> BTreeMap<String, String> {
+        let limit =
+            |spec: &GroupSpec| format!("{} for {}", spec.limit(), host_list(spec.nodes.iter().map(String::as_str)));
+        of.iter().map(|(name, spec)| (name.to_owned(), limit(spec))).collect()
     };
     differing(&parts(old), &parts(new))
 }

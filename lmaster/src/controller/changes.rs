@@ -153,6 +153,7 @@ impl Controller {
                 Ok(event) => Ok(event),
                 Err(reason) => return self.refuse(peer, reason, Some("lconf queue list")),
             },
+            Change::GroupLimit { group, limit } => self.group_limit(&group, limit, by),
             Change::Mode(mode) => Ok(Event::ModeSet { mode, by }),
             Change::Explore(share) => Ok(Event::ExploreSet { share, by }),
             Change::SetVariation(factors) => match self.factors(factors) {
@@ -179,9 +180,7 @@ impl Controller {
             Change::Resume { nodes } => {
                 return self.serve_nodes(peer, &nodes, |node| Event::NodeResumed { node, by: by.clone() });
             }
-            Change::SetProfiles(profiles) => {
-                return self.ask(peer, StoreProfiles(profiles));
-            }
+            Change::SetProfiles(profiles) => return self.ask(peer, StoreProfiles(profiles)),
             Change::Users(change) => match self.users_changed(change, by) {
                 Ok(event) => Ok(event),
                 Err(reason) => return self.refuse(peer, reason, None),

@@ -24,6 +24,7 @@ mod feeds;
 mod finished;
 mod foreign;
 mod grid;
+mod groups;
 mod history;
 mod hold;
 mod live;
@@ -329,6 +330,7 @@ impl Controller {
         self.signals.keep_clock(&mut self.tx, offset);
         self.tx.options_in_force();
         self.tx.queues_in_force();
+        self.tx.groups_in_force();
         self.signals.feeds_in_force(&mut self.tx);
         self.signals.follow_grid(&mut self.tx);
         let away: BTreeSet<NodeId> =

@@ -10,7 +10,7 @@ use super::{Controller, PeerId};
 use crate::changed::CONFIGURATION;
 
 /// Longest part of an unknown name in a refusal, in bytes.
-const NAME_SHOWN: usize = 64;
+pub(super) const NAME_SHOWN: usize = 64;
 
 impl Tx {
     /// Applies the configured queues.

@@ -1,6 +1,6 @@
 //! Settings of the controller, and their application.
 
-use limo_model::{Band, ModeSetting, Overrides, PartRule, Preset, Queues, Span};
+use limo_model::{Band, Groups, ModeSetting, Overrides, PartRule, Preset, Queues, Span};
 use limo_sched::{Options, Refused};
 
 use super::liveness::Liveness;
@@ -26,6 +26,7 @@ pub struct Settings {
     pub meters: Vec<Shared>,
     pub options: Options,
     pub queues: Queues,
+    pub groups: Groups,
     pub limits: Limits,
     pub initial: Initial,
     pub idle: IdleSettings,
@@ -78,6 +79,7 @@ impl Controller {
         if self.tx.commits.is_open() {
             self.tx.options_in_force();
             self.tx.queues_in_force();
+            self.tx.groups_in_force();
             Liveness::lease_in_force(&mut self.tx);
         }
     }

@@ -19,8 +19,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Dependency, Energy, JobEnd, JobShare, NodeId, Placement, Preset, Price, Profile,
-    ProfileKey, Queues, Span, Time, Variation,
+    Attempt, Band, Budgets, Curve, Dependency, Energy, Groups, JobEnd, JobShare, NodeId, Placement, Preset, Price,
+    Profile, ProfileKey, Queues, Span, Time, Variation,
 };
 use limo_sched::{Command, Core, Event, JobMap, Options, Refused, Round};
 use limo_trace::{Platform, Workload};
@@ -60,6 +60,8 @@ pub struct Scenario<'a> {
     pub explore: JobShare,
     /// Queues of the jobs; without any, jobs have no queue.
     pub queues: Queues,
+    /// Groups of nodes with limits of their own.
+    pub groups: Groups,
     /// Time until which the simulation continues even without work, so that measurements are complete.
     pub until: Option<Time>,
 }
@@ -85,6 +87,8 @@ pub struct Rules {
     pub explore: JobShare,
     /// As in [`Scenario`].
     pub queues: Queues,
+    /// As in [`Scenario`].
+    pub groups: Groups,
     /// End of the simulation, as in [`Scenario`].
     pub until: Option<Time>,
 }
@@ -176,8 +180,8 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
     let Scenario { profiles, variation, predict, mispredict, .. } = *scenario;
     let load = Trace { workload, platform, start, profiles, variation, predict, changes: &changes, mispredict };
     let Scenario { explore, until, .. } = *scenario;
-    let queues = scenario.queues.clone();
-    simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, queues, until }, sink)
+    let (queues, groups) = (scenario.queues.clone(), scenario.groups.clone());
+    simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, queues, groups, until }, sink)
 }
 
 /// Splits the limits: those at the start, and later ones as changes without notice.
@@ -251,7 +255,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
     fn set_up(&mut self, rules: Rules) -> Result<(), SimulationError> {
         let by = || "lsim".to_owned();
-        let Rules { budgets, limits, prices, explore, queues, .. } = rules;
+        let Rules { budgets, limits, prices, explore, queues, groups, .. } = rules;
         let load = self.load;
         for spec in load.nodes() {
             self.apply(&Event::NodeUp { spec })?;
@@ -275,6 +279,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
         if !queues.is_empty() {
             self.apply(&Event::QueuesSet { queues, by: by() })?;
+        }
+        if !groups.is_empty() {
+            self.apply(&Event::GroupsSet { groups, by: by() })?;
         }
         if !explore.is_none() {
             self.apply(&Event::ExploreSet { share: explore, by: by() })?;

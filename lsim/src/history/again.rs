@@ -11,8 +11,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Budgets, Cores, Curve, Estimate, JobShare, NodeSpec, Part, Power, Preset, Price, Profile, ProfileKey, Queues,
-    Request, Span, Time,
+    Band, Budgets, Cores, Curve, Estimate, Groups, JobShare, NodeSpec, Part, Power, Preset, Price, Profile, ProfileKey,
+    Queues, Request, Span, Time,
 };
 use limo_sched::{Event, Options};
 use limo_trace::Platform;
@@ -47,9 +47,10 @@ impl Otherwise {
     /// settings follow.
     fn rules(&self) -> Rules {
         let (preset, options) = self.policy.unwrap_or((Preset::DEFAULT, Options::default()));
-        let (limits, prices, queues) = (self.limits.clone(), self.prices.clone(), Queues::default());
+        let (limits, prices) = (self.limits.clone(), self.prices.clone());
+        let (queues, groups) = (Queues::default(), Groups::default());
         let budgets = self.budgets.clone().unwrap_or_default();
-        Rules { preset, options, budgets, limits, prices, explore: JobShare::NONE, queues, until: None }
+        Rules { preset, options, budgets, limits, prices, explore: JobShare::NONE, queues, groups, until: None }
     }
 }
 

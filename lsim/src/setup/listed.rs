@@ -18,6 +18,7 @@ impl Setup {
             ("prices", self.prices.as_deref().map(name)),
             ("limits", self.limits.as_deref().map(name)),
             ("unwarned", self.unwarned.then(|| "true".to_owned())),
+            ("groups", self.groups.as_deref().map(name)),
             ("measure", shown(self.measure)),
             ("profiles", self.profiles.as_deref().map(name)),
             ("variation", self.variation.as_deref().map(name)),

@@ -24,6 +24,7 @@ impl Loaded {
             predict: self.predict,
             explore: self.explore,
             queues: self.queues.clone(),
+            groups: self.groups.clone(),
             until: self.measured().map(|window| window.until),
         }
     }

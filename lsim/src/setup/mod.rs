@@ -3,6 +3,7 @@
 
 mod check;
 pub mod files;
+mod groups;
 mod listed;
 mod loaded;
 pub mod options;
@@ -14,8 +15,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use limo_model::{
-    Band, Budget, Budgets, Curve, JobShare, Preset, Price, Profile, ProfileKey, Queues, Release, Span, Time, Variation,
-    as_text,
+    Band, Budget, Budgets, Curve, Groups, JobShare, Preset, Price, Profile, ProfileKey, Queues, Release, Span, Time,
+    Variation, as_text,
 };
 use limo_sched::Options;
 use limo_trace::filter::{Carried, Window as Filter};
@@ -84,6 +85,9 @@ pub struct Setup {
     /// Hide each limit from the policy until it comes into force
     #[arg(long, requires = "limits", help_heading = "Energy")]
     pub unwarned: bool,
+    /// Groups of nodes with power limits: TOML with a table [group.NAME] for each, as in lmaster's settings
+    #[arg(long, value_name = "FILE", help_heading = "Energy")]
+    pub groups: Option<PathBuf>,
 
     /// Profiles of applications for the policy: a CSV file in the format of `lconf profile export`
     #[arg(long, value_name = "FILE", help_heading = "Jobs")]
@@ -170,6 +174,7 @@ pub struct Loaded {
     pub explore: JobShare,
     pub mispredict: Option<Mispredict>,
     pub queues: Queues,
+    pub groups: Groups,
     measure: Option<Extent>,
     /// Repaired and omitted data, and warnings, one line each.
     pub notes: Vec<String>,
@@ -284,6 +289,7 @@ impl Setup {
             believed: Self::variation(self.believed_variation.as_deref().or(self.variation.as_deref()), &platform)?,
         };
         let queues = self.queues.as_deref().map(|path| queues::read(path, &platform, &workload)).transpose()?;
+        let groups = self.groups.as_deref().map(|path| groups::read(path, &platform)).transpose()?;
         notes.extend(workload.notes.iter().cloned());
         notes.extend(platform_notes);
         notes.extend(check::too_large(&platform, &workload));
@@ -309,6 +315,7 @@ impl Setup {
             explore: self.explore.unwrap_or_default(),
             mispredict: self.mispredict,
             queues: queues.unwrap_or_default(),
+            groups: groups.unwrap_or_default(),
             measure,
             notes,
             names,

@@ -3,6 +3,7 @@
 mod capping;
 mod compare;
 mod equal;
+mod groups;
 mod pools;
 mod predict;
 mod queues;

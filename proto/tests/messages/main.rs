@@ -182,3 +182,8 @@ fn golden_bytes() {
     let data = Data { stream, offset: 258, bytes: Bytes::from_static(b"hi") };
     check(Frame::Data(data), &[2, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, b'h', b'i']);
 }
+
+/// Returns the change of a group's limit.
+fn limit() -> limo_proto::Change {
+    limo_proto::Change::GroupLimit { group: "rack".into(), limit: limo_model::Power::from_watts(90) }
+}

@@ -71,6 +71,7 @@ pub(super) fn removed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<()
         node.reading = None;
         node.caps = Default::default();
         node.closed_to.clear();
+        node.group = None;
         node.unseen.clear();
     }
     cluster.state.variation.retain(|unit| unit.node != id);

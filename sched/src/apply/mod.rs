@@ -5,6 +5,7 @@ mod arrays;
 mod awaits;
 mod clock;
 mod eligible;
+mod groups;
 mod jobs;
 mod known;
 mod lost;
@@ -23,7 +24,7 @@ mod sleep;
 mod steer;
 mod widths;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use limo_model::{JobId, Request, Time};
 
@@ -101,6 +102,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         }
         Event::PrioritySet { job, priority, .. } => rank::priority_set(cluster, now, *job, *priority),
         Event::QueuesSet { queues, .. } => queues::set(cluster, now, queues),
+        Event::GroupsSet { groups, .. } => groups::set(cluster, now, groups),
         Event::QuotasSet { quotas, .. } => quota::set(cluster, now, quotas),
         Event::FairshareSet { fairshare, .. } => rank::fairshare_set(&mut cluster.state, now, fairshare),
         Event::NumbersRaised { next } => {
@@ -132,6 +134,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
     if !matches!(event, Event::Started { .. }) {
         cluster.index.cache = None;
     }
+    cluster.index.rooms = OnceLock::new();
     cluster.state.dirty = true;
     Ok(())
 }

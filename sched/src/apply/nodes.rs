@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time};
 
-use super::{awaits, lost, steer};
+use super::{awaits, groups, lost, steer};
 use crate::account::{Bill, cost_of};
 use crate::cluster::Cluster;
 use crate::refused::Refused;
@@ -73,8 +73,8 @@ pub(super) fn renew(cluster: &mut Cluster, id: NodeId, now: Time) {
     if own != node.own {
         node.bill.add(node.own, node.since, now, cluster.state.settings.prices.as_ref());
         node.since = now;
-        cluster.state.sums.draw += own - node.own;
-        node.own = own;
+        let before = std::mem::replace(&mut node.own, own);
+        cluster.add_draw(id, own - before);
     }
 }
 
@@ -96,7 +96,7 @@ fn hide_jobs(cluster: &mut Cluster, id: NodeId, now: Time) {
             let share = assignment.draw_on(id);
             assignment.hidden_since = now;
             settle_cluster(cluster, now);
-            cluster.state.sums.draw += share;
+            cluster.add_draw(id, share);
         }
     }
 }
@@ -110,7 +110,7 @@ fn show_jobs(cluster: &mut Cluster, id: NodeId, now: Time) {
         if running.seen_on.insert(id) {
             let (share, since) = (assignment.draw_on(id), assignment.hidden_since);
             settle_cluster(cluster, now);
-            cluster.state.sums.draw -= share;
+            cluster.take_draw(id, share);
             charge(&mut cluster.state, (id, 1), share, since, now);
         }
     }
@@ -133,6 +133,7 @@ pub(crate) fn take(cluster: &mut Cluster, now: Time, job: JobId, assignment: &As
     cluster.books.take(assignment);
     cluster.index.active_draw += assignment.estimate.power;
     cluster.state.sums.draw += assignment.draw_of_units();
+    cluster.index.groups.add(&cluster.state, assignment);
     cluster.state.sums.pending += assignment.pending;
 }
 
@@ -157,6 +158,7 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
     match assignment.even_share().filter(|_| seen.is_empty()) {
         Some(share) => {
             cluster.state.sums.draw -= assignment.draw_of_units();
+            cluster.index.groups.remove(&cluster.state, assignment);
             for part in &assignment.placement {
                 charge(&mut cluster.state, (part.unit.node, part.count), share, since, now);
             }
@@ -177,7 +179,7 @@ fn release_seen(
     seen: &[NodeId],
 ) {
     if !seen.contains(&id) {
-        cluster.state.sums.draw -= share;
+        cluster.take_draw(id, share);
         return charge(&mut cluster.state, (id, 1), share, hidden_since, now);
     }
     if lost::is_held(cluster, id, job) {
@@ -279,6 +281,7 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId
         awake_until: None,
         slept: Default::default(),
         closed_to: cluster.state.settings.queues.closed_to(&spec.name),
+        group: groups::of(&cluster.state.settings.groups, &spec.name),
     });
     cluster.books.enter(&cluster.state.nodes[id.0 as usize], now);
     cluster.state.job_energy.push();

@@ -116,7 +116,7 @@ fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, shares): (Power,
             }
         }
         if !seen.contains(&unit.node) {
-            cluster.state.sums.draw += more;
+            cluster.add_draw(unit.node, more);
             charge(&mut cluster.state, (unit.node, 1), before, hidden_since, now);
             continue;
         }

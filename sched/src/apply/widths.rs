@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use limo_model::{JobId, NodeId, Placement, Request, Span, Time, width};
 
@@ -148,5 +148,5 @@ pub(crate) fn resize(cluster: &mut Cluster, now: Time, id: JobId, before: &AsRun
     take(cluster, now, id, &assignment);
     quota::placed(cluster, now, id, &assignment);
     with_times(cluster, id, |job| job.phase = Phase::Running(Box::new(assignment), running));
-    cluster.index.cache = None;
+    (cluster.index.cache, cluster.index.rooms) = (None, OnceLock::new());
 }

@@ -36,11 +36,14 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
     compare(cluster, now);
     let (mut plan, mut cache) = make_plan(&View::new(cluster, now));
     round.violations = violations(cluster, now, &plan);
+    if bar_from_groups(cluster, &plan, &mut round.violations) {
+        return true;
+    }
     if !round.violations.is_empty() {
         plan = rejected(&mut cluster.state, &plan);
         cache = None;
     }
-    name_reservations(cluster, now, &mut plan);
+    name_missing_nodes(cluster, now, &mut plan);
     let more = plan.is_followed();
     if more {
         plan.waits.clear();
@@ -74,15 +77,29 @@ fn compare(cluster: &Cluster, now: Time) {
     }
 }
 
-/// Names the reservation that leaves a job too few nodes: policies only see that nodes are missing.
-fn name_reservations(cluster: &Cluster, now: Time, plan: &mut Plan) {
+/// Bars jobs from all groups in this round whose starts would exceed the limit of one: the nodes of a job are chosen by
+/// bounds of its draw on each. Returns true if another plan must be made, because this one breaks no other rule.
+fn bar_from_groups(cluster: &mut Cluster, plan: &Plan, found: &mut Vec<Violation>) -> bool {
+    let is_only_that = found.iter().all(|violation| matches!(violation, Violation::GroupLimit { .. }));
+    if found.is_empty() || plan.starts.is_empty() || !is_only_that {
+        return false;
+    }
+    let jobs = plan.starts.iter().filter_map(|start| cluster.state.jobs.get(start.job));
+    cluster.index.barred.extend(jobs.map(|job| job.request.clone()));
+    found.clear();
+    true
+}
+
+/// Names the reservation or the group that leaves a job too few nodes: policies only see that nodes are missing.
+fn name_missing_nodes(cluster: &Cluster, now: Time, plan: &mut Plan) {
     for (id, wait) in plan.waits.iter_mut().chain(&mut plan.refusals) {
         let Some(job) = cluster.state.jobs.get(*id).filter(|_| matches!(wait, Wait::NoNode | Wait::Resources { .. }))
         else {
             continue;
         };
-        if let Some(reserved) = apply::reason(cluster, now, &job.request) {
-            *wait = reserved;
+        let reserved = apply::reason(cluster, now, &job.request);
+        if let Some(named) = reserved.or_else(|| View::new(cluster, now).waits_for_group(*id)) {
+            *wait = named;
         }
     }
 }
@@ -109,8 +126,8 @@ fn steer_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> Option<boo
         apply::resume(cluster, now, job);
         round.commands.extend(attempt_of(&cluster.state, job).map(|attempt| Command::Resume { job, attempt }));
     }
-    let (draw, high) = (cluster.state.sums.draw, cluster.state.settings.limits.band(now).high());
     for job in plan.requeues {
+        let (draw, high) = View::new(cluster, now).exceeded(job);
         let why = StopReason::Requeued { draw, high };
         let attempt = apply::requeue(cluster, job, why.clone());
         round.commands.extend(attempt.map(|attempt| Command::Stop { job, attempt, why }));

@@ -4,7 +4,7 @@
 //! back all nodes above the least number of its range before the plan. So waiting jobs come first under every order and
 //! placement. What is free after the last plan is divided evenly: again and again, the job with the fewest nodes gets one
 //! more, an earlier one of its own if that is still free, else the first one. Constraints: whole free nodes of the same
-//! class, that are awake and not reserved; the upper limit if starts respect it; and caps, quotas and budgets, under which
+//! class, that are awake and not reserved; the upper limit if starts respect it, and the limits of groups; and caps, quotas and budgets, under which
 //! no job grows. A smaller number costs nothing, so no start is delayed by a larger one. Ignores: prices, the lower limit,
 //! and the efficiency of larger numbers. Cost: one look at each node in a round with such jobs.
 
@@ -18,6 +18,7 @@ use crate::cluster::Cluster;
 use crate::facts::allows_node;
 use crate::plan::Plan;
 use crate::round::{Command, Round};
+use crate::state::Node;
 use crate::view::View;
 
 /// The malleable jobs that run when a round begins.
@@ -42,7 +43,10 @@ pub(super) fn shrink(cluster: &mut Cluster, now: Time, round: &Round) -> Resizin
         return Resizing { before: BTreeMap::new(), ..resizing };
     }
     let ceiling = cluster.state.settings.ceiling(cluster.state.settings.limits.band(now));
-    if cluster.state.queue.is_empty() && cluster.state.sums.draw <= ceiling {
+    let view = View::new(cluster, now);
+    let is_over = cluster.state.sums.draw > ceiling
+        || (0..).zip(view.group_ceilings()).any(|(group, most)| view.group_draw(group) > most);
+    if cluster.state.queue.is_empty() && !is_over {
         return resizing;
     }
     for (id, of) in &resizing.before {
@@ -120,8 +124,9 @@ struct Division<'a> {
     growers: Vec<Grower<'a>>,
     /// Free nodes by class.
     free: BTreeMap<usize, BTreeSet<NodeId>>,
-    /// Power that is left.
+    /// Power that is left, in the cluster and in each group.
     left: Power,
+    left_in: Vec<Power>,
 }
 
 impl<'a> Division<'a> {
@@ -155,7 +160,12 @@ impl<'a> Division<'a> {
             true => Power::MAX,
             false => ceiling - view.estimated_draw().max(view.draw() + view.unconfirmed()),
         };
-        Self { cluster, growers: growers.collect(), free, left }
+        let left_in = view.group_rooms().map_or_else(Vec::new, |rooms| {
+            let kept = rooms.kept.as_ref().map_or(&[][..], |kept| &kept.power);
+            let kept = kept.iter().copied().chain(std::iter::repeat(Power::ZERO));
+            rooms.left.iter().zip(kept).map(|(left, kept)| *left - kept).collect()
+        });
+        Self { cluster, growers: growers.collect(), free, left, left_in }
     }
 
     /// Returns the new placements of the jobs that get more nodes than they have now.
@@ -184,11 +194,19 @@ impl<'a> Division<'a> {
         if grower.nodes.len() >= grower.most || grower.each > self.left {
             return false;
         }
-        let own = limo_model::nodes(&grower.before.assignment.placement).find(|node| free.contains(node));
+        let group_of = |node: NodeId| self.cluster.state.node(node).and_then(Node::group);
+        let left_in = &self.left_in;
+        let has_power =
+            |node: NodeId| group_of(node).and_then(|group| left_in.get(group)).is_none_or(|left| grower.each <= *left);
+        let mut own = limo_model::nodes(&grower.before.assignment.placement).filter(|node| free.contains(node));
         let request = &grower.before.request;
-        let may_have = |node: &&NodeId| self.cluster.state.node(**node).is_some_and(|node| allows_node(request, node));
-        let Some(node) = own.or_else(|| free.iter().find(may_have).copied()) else { return false };
+        let may_have = |node: NodeId| self.cluster.state.node(node).is_some_and(|node| allows_node(request, node));
+        let other = || free.iter().copied().find(|node| may_have(*node) && has_power(*node));
+        let Some(node) = own.find(|node| has_power(*node)).or_else(other) else { return false };
         free.remove(&node);
+        if let Some(left) = group_of(node).and_then(|group| self.left_in.get_mut(group)) {
+            *left -= grower.each;
+        }
         grower.nodes.insert(node);
         self.left -= grower.each;
         true

@@ -1,11 +1,11 @@
 //! Draw of running jobs under caps other than the present ones.
 
-use limo_model::{Estimate, NodeId, Part, Power, Request, Span, UnitId, UnitSpec};
+use limo_model::{Estimate, NodeId, Part, Power, Request, Span, UnitId, UnitSpec, width};
 
 use super::chunks::{chunks_in, divided};
 use super::estimate::{Known, under_cap};
 use super::fits::allows_unit;
-use crate::state::{Job, Node, Sleep, State};
+use crate::state::{Assignment, Job, Node, Sleep, State};
 
 /// Returns the largest additional draw of a sleeping node when it is woken, without jobs. It is zero for a node that
 /// is awake or waking.
@@ -63,6 +63,15 @@ pub(crate) struct Expected {
     pub shares: Vec<Power>,
     /// Expected duration of its slowest part, not its time limit. Cores beside accelerators do not count.
     pub duration: Span,
+}
+
+impl Expected {
+    /// Returns the draw of each unit of the job, in the order of its placement.
+    pub fn by_unit(&self, assignment: &Assignment) -> impl Iterator<Item = Power> {
+        let units = width(&assignment.placement).max(1);
+        let even = self.draw.scaled(1, units.into());
+        (0..units as usize).map(move |unit| self.shares.get(unit).copied().unwrap_or(even))
+    }
 }
 
 /// Returns the draw and duration of an active job, as if it were not suspended, with each of its units at the cap

@@ -13,7 +13,7 @@ use limo_model::{Placement, Span, Time};
 use super::open::{Open, OpenNodes};
 use super::{Chance, Future, NodeNeed, Room, SOON, Units, bytes, now};
 use crate::apply::bar;
-use crate::facts::{allows_node, may_be_denied, units_wanted};
+use crate::facts::{allows_node, units_wanted};
 use crate::index::{Class, Shape, Way};
 use crate::options::Allocation;
 use crate::state::Job;
@@ -177,7 +177,7 @@ impl<'a> Planner<'a> {
 
     /// Returns true if some nodes may be denied to the job at some time.
     fn has_to_ask(&self, asker: Asker<'_>) -> bool {
-        may_be_denied(&asker.job.request) || !self.view.state().reservations.is_empty()
+        self.view.may_be_denied(&asker.job.request)
     }
 
     /// Returns the first time with enough nodes, if nodes are checked one by one.
@@ -229,7 +229,7 @@ impl<'a> Planner<'a> {
                 return Some(at);
             }
             let node = self.view.node(open.node)?;
-            if !allows_node(request, node) {
+            if !allows_node(request, node) || !self.view.group_leaves(request, node) {
                 return None;
             }
             if bar(self.view.cluster(), at, request, node).is_none() {

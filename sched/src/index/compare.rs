@@ -31,6 +31,7 @@ impl Index {
             malleable,
             idle,
             active_draw,
+            groups,
             sleeping,
             blocked,
             reserved,
@@ -40,6 +41,8 @@ impl Index {
             counted: _,
             cache: _,
             mode_until: _,
+            rooms: _,
+            barred: _,
             ranks: _,
         } = self;
         let parts = [
@@ -66,6 +69,7 @@ impl Index {
             ("malleable", *malleable == found.malleable),
             ("idle", *idle == found.idle),
             ("active_draw", *active_draw == found.active_draw),
+            ("groups", *groups == found.groups),
             ("sleeping", *sleeping == found.sleeping),
             ("blocked", blocked.is_same(&found.blocked)),
             ("reserved", *reserved == found.reserved),

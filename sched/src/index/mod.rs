@@ -5,6 +5,7 @@ mod blocked;
 mod classes;
 #[cfg(debug_assertions)]
 mod compare;
+mod groups;
 mod plan_cache;
 mod ranks;
 mod shapes;
@@ -12,9 +13,9 @@ mod stock;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use limo_model::{JobId, Memory, NodeId, Power, Time, UnitId, width};
+use limo_model::{JobId, Memory, NodeId, Power, Request, Time, UnitId, width};
 
 use crate::facts::Known;
 use crate::state::{Assignment, Job, Phase, Sleep, State};
@@ -22,6 +23,7 @@ use crate::structure::JobSet;
 
 pub(crate) use blocked::Blocked;
 pub(crate) use classes::{Class, Classes};
+pub(crate) use groups::{GroupDraws, GroupRooms, KeptRoom};
 pub(crate) use plan_cache::{Gains, HeadReservation, PlanCache};
 pub(crate) use ranks::{Rank, Ranks, UnitOrder};
 pub(crate) use shapes::{Shape, Shapes, Way};
@@ -85,6 +87,12 @@ pub(crate) struct Index {
     pub idle: Power,
     /// Sum of the estimates of all active jobs except those that persons suspended, and of the held draw of lost nodes.
     pub active_draw: Power,
+    /// Believed draw of each group of nodes.
+    pub groups: GroupDraws,
+    /// Power that groups leave to starts; made when first needed after a change.
+    pub rooms: OnceLock<GroupRooms>,
+    /// Jobs that start on no node of a group in this round: a plan with their start would have exceeded its limit.
+    pub barred: Vec<Arc<Request>>,
     /// Nodes that are not awake.
     pub sleeping: u32,
     /// Results of the last plan that are still valid.
@@ -148,6 +156,7 @@ impl Index {
         index.note_reservations(state);
         index.queue_again(state);
         index.blocked = Blocked::of(state);
+        index.groups = GroupDraws::of(state);
         index.users = (!state.settings.quotas.is_empty()).then(|| Users::of(state));
         index
     }
@@ -155,8 +164,8 @@ impl Index {
     /// Inserts every waiting job again, after a change on which estimates and shapes depend.
     pub fn queue_again(&mut self, state: &State) {
         self.cache = None;
-        // With reserved nodes, jobs of one shape may fit different nodes.
-        self.shapes = Shapes::new(!state.reservations.is_empty());
+        // With reserved nodes or limited groups, jobs of one shape may fit different nodes.
+        self.shapes = Shapes::new(!state.reservations.is_empty() || !state.settings.groups.is_empty());
         let jobs = state.queue.places().filter_map(|(place, id)| state.jobs.get(id).map(|job| (place, job)));
         for (place, job) in jobs {
             self.shapes.insert(Known::of(state), &self.classes, place, &job.request);

@@ -104,6 +104,8 @@ struct Margin {
     above_low: Option<Power>,
     /// Amount by which the draw may rise meanwhile; `None` if the upper limit is not kept.
     below_high: Option<Power>,
+    /// The same for each group of nodes.
+    below_limits: Vec<Power>,
     /// True if a node stays awake because of the band.
     is_short: bool,
 }
@@ -119,6 +121,7 @@ impl Margin {
             above_low: parts.heeds_lower_limit().then(|| draw - low),
             below_high: (parts.keeps_upper_limit() && !high.is_unlimited())
                 .then(|| high - reserve - draw - view.unconfirmed()),
+            below_limits: view.group_rooms().map_or(Vec::new(), |rooms| rooms.left.clone()),
             is_short: false,
         }
     }
@@ -129,7 +132,10 @@ impl Margin {
         let rises = (rest.down.draw - node.own).at_least_zero();
         let is_enough = self.above_low.is_none_or(|left| falls <= left.at_least_zero())
             && self.below_high.is_none_or(|left| rises <= left.at_least_zero());
+        let group = node.group().and_then(|group| self.below_limits.get_mut(group)).filter(|_| rises > Power::ZERO);
+        let is_enough = is_enough && group.as_ref().is_none_or(|left| rises <= **left);
         if is_enough {
+            group.into_iter().for_each(|left| *left -= rises);
             self.above_low = self.above_low.map(|left| left - falls);
             self.below_high = self.below_high.map(|left| left - rises);
         }

@@ -40,7 +40,7 @@ fn pass<'a>(view: &View<'a>) -> Box<dyn Pass<'a> + 'a> {
 /// Returns the jobs that the policy would start now, and the later starts that it plans.
 pub(crate) fn planned(view: &View<'_>) -> (Vec<JobId>, Vec<Later>) {
     let (mut pass, mut plan) = (pass(view), Plan::default());
-    engine::plan(&mut *pass, &mut plan);
+    engine::plan(&mut *pass, view.has_groups(), &mut plan);
     (plan.starts.iter().map(|start| start.job).collect(), pass.later())
 }
 
@@ -58,7 +58,8 @@ pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
 
 /// Runs a pass; if its plan starts nothing, adds the idle nodes that go to sleep.
 fn finish<'a>(view: &View<'a>, pass: &mut (impl Pass<'a> + ?Sized), plan: &mut Plan) -> Option<PlanCache> {
-    let cache = engine::plan(pass, plan);
+    // What a group leaves to a job depends on the starts before it.
+    let cache = engine::plan(pass, view.has_groups(), plan);
     placement::capped::join_caps(view, plan);
     steer::divide_with_starts(view, plan);
     relief::hold(view, plan);

@@ -14,9 +14,11 @@
 //! power is returned only after `least_off`, and only if `steer_margin_permille` of the limit then stays free beyond
 //! the reserve for `least_on`. Taking power has no such delay: a limit is strict. Unreachable nodes get no commands,
 //! because they could not obey. A job over several units is as fast as its slowest one; each of its units has its own
-//! cap. Ignores: energy budgets. Cost: one check of each unit of each active job. Options: `preempt`,
+//! cap. Before the upper limit, the limits of groups of nodes are kept in the same way by the jobs of each group. Ignores:
+//! energy budgets. Cost: one check of each unit of each active job. Options: `preempt`,
 //! `cap_factor_permille`, `steer_margin_permille`, `least_off`, `least_on`, `reserve_permille`, `steer_lead`.
 
+mod groups;
 mod lift;
 mod share;
 mod units;
@@ -28,11 +30,13 @@ use limo_model::{JobId, Power, Span, Time, UnitId};
 use super::placement::aims_low;
 use super::resumed;
 use crate::apply::is_reserved;
-use crate::facts::{draw_if_on, expected_of_units};
+use crate::facts::draw_if_on;
 use crate::options::Preempt;
 use crate::plan::Plan;
 use crate::state::{Job, Node};
 use crate::view::View;
+pub(super) use groups::GroupPower;
+use groups::Scope;
 use lift::{cap_of, is_below, let_go, lift_idle};
 pub(super) use share::divide_with_starts;
 use units::{SharedUnit, held};
@@ -42,7 +46,8 @@ fn concerns(view: &View<'_>) -> bool {
     let (state, index) = (view.state(), view.index());
     let held = !index.suspended.is_empty() || !index.capped.is_empty();
     let controls = view.parts().steers() || view.parts().divides();
-    held || (controls && !state.active.is_empty() && state.settings.limits.is_limited())
+    let is_limited = state.settings.limits.is_limited() || view.has_groups();
+    held || (controls && !state.active.is_empty() && is_limited)
 }
 
 /// Returns the changes to running jobs; `None` if there are none.
@@ -64,9 +69,16 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
         let_go(view, &mut plan);
         return Some(plan).filter(Plan::steers);
     }
-    let leaving = |job: &Job| job.assignment().filter(|assignment| assignment.stop.is_some()).map(|a| a.draw);
-    let leaving: Power = view.active().filter_map(|(_, job)| leaving(job)).sum();
-    let draw = view.draw() - leaving;
+    for (group, excess) in Scope::full_groups(view) {
+        let mut taken = Plan::default();
+        take(view, group, excess, &mut taken);
+        if taken.steers() {
+            taken.caps.extend(plan.caps);
+            return Some(taken);
+        }
+    }
+    let cluster = Scope::cluster(view);
+    let draw = view.draw() - cluster.leaving();
     let high = lowest_high(view, options.steer_lead);
     let reserve = high.scaled(i64::from(options.reserve_permille), 1_000);
     let room = (draw <= high - reserve.scaled(1, 2)).then(|| room(view));
@@ -75,7 +87,7 @@ pub(crate) fn steer(view: &View<'_>) -> Option<Plan> {
     }
     match room {
         Some(room) => give(view, room, &mut plan),
-        None => take(view, draw - (high - reserve), &mut plan),
+        None => take(view, cluster, draw - (high - reserve), &mut plan),
     }
     Some(plan).filter(Plan::steers)
 }
@@ -141,9 +153,9 @@ fn largest_permille(fits: impl Fn(i64) -> bool) -> i64 {
     low
 }
 
-/// Brings the draw down by `excess`.
-fn take(view: &View<'_>, excess: Power, plan: &mut Plan) {
-    let units = held(view, &[]);
+/// Brings the draw of a group or the cluster down by `excess`.
+fn take(view: &View<'_>, scope: Scope<'_>, excess: Power, plan: &mut Plan) {
+    let units: Vec<SharedUnit> = held(view, &[]).into_iter().filter(|unit| scope.has(unit.unit.node)).collect();
     let lowered = |permille: i64| -> Power {
         units.iter().map(|unit| unit.draw - unit.draw.scaled(permille, 1_000).max(unit.floor)).sum()
     };
@@ -160,8 +172,8 @@ fn take(view: &View<'_>, excess: Power, plan: &mut Plan) {
         let assignment = job.assignment()?;
         let cap = |unit: UnitId| caps.get(&unit).copied().unwrap_or_else(|| cap_of(view, unit));
         match assignment.units().any(|(unit, _)| caps.contains_key(&unit)) {
-            true => expected_of_units(view.state(), job, cap).map(|expected| expected.draw),
-            false => Some(assignment.draw),
+            true => scope.draw_at(job, cap),
+            false => Some(scope.draw_of(assignment)),
         }
     };
     if left > Power::ZERO && preempt >= Preempt::Suspend {
@@ -226,9 +238,10 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
         return;
     }
     let draw = view.draw();
+    let groups = GroupPower::of(view);
     let bottom = aims_low(view).then(|| view.band().low());
     let is_held = bottom.is_some_and(|low| draw >= low);
-    if let Some(id) = next_to_resume(view, room, is_held) {
+    if let Some(id) = next_to_resume(view, (room, &groups), is_held) {
         plan.resumes.push(id);
         return;
     }
@@ -249,7 +262,8 @@ fn give(view: &View<'_>, room: Power, plan: &mut Plan) {
     if permille < 1_000 && (wanted < step || all.scaled(permille, 1_000) < step) && !below {
         return;
     }
-    for unit in &units {
+    let permilles = groups.permilles(&units, gain, (permille, below));
+    for (unit, permille) in units.iter().zip(permilles).filter_map(|(unit, permille)| Some((unit, permille?))) {
         let aim = unit.highest(below);
         let target = unit.draw + gain(unit).scaled(permille, 1_000);
         let cap = if permille == 1_000 { aim } else { unit.cap_for(view, target) };
@@ -266,7 +280,7 @@ fn is_lowered(view: &View<'_>, unit: &SharedUnit, below: bool) -> bool {
 }
 
 /// Returns the suspended job to resume now. While the bottom of the band is held, only a pressed job is resumed.
-fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> {
+fn next_to_resume(view: &View<'_>, (room, groups): (Power, &GroupPower<'_>), is_held: bool) -> Option<JobId> {
     let (state, options, now) = (view.state(), view.options(), view.now());
     let mut jobs: Vec<_> = Vec::new();
     for (id, job) in view.index().suspended.iter().filter_map(|id| Some((*id, &**state.jobs.get(*id)?))) {
@@ -277,7 +291,7 @@ fn next_to_resume(view: &View<'_>, room: Power, is_held: bool) -> Option<JobId> 
         if ends || rests || !view.reaches(job) {
             continue;
         }
-        if draw_if_on(state, job) <= room {
+        if draw_if_on(state, job) <= room && groups.leaves(view, job) {
             jobs.push((!pressed, job.request.filler, job.request.deadline.is_none(), since, id));
         }
     }

@@ -46,6 +46,9 @@ pub struct Node {
     /// Names of the queues whose jobs it does not run, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) closed_to: Vec<String>,
+    /// Its group, as a place in the order of their names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) group: Option<u16>,
 }
 
 /// The draw of an attempt that was reported as ended although its node did not confirm it.
@@ -201,6 +204,11 @@ impl Node {
     pub fn cap_range(&self, unit: u16) -> Option<(Power, Power)> {
         let range = self.spec.units.get(usize::from(unit))?.caps;
         range.filter(|_| !self.caps.failed.contains(&unit))
+    }
+
+    /// Returns the place of its group in the order of their names.
+    pub(crate) fn group(&self) -> Option<usize> {
+        self.group.map(usize::from)
     }
 
     /// Returns its draw without jobs and readings.

@@ -25,10 +25,11 @@ impl Reliefs {
         self.0.is_empty()
     }
 
-    /// Returns the power of the orders on which starts may count, and of the others: overdue ones, and those that
-    /// `is_away` accepts.
-    pub(crate) fn power(&self, is_away: impl Fn(&Await) -> bool) -> (Power, Power) {
-        self.0.iter().fold((Power::ZERO, Power::ZERO), |(open, gone), (awaited, relief)| {
+    /// Returns the power of the orders that `counts` accepts: those on which starts may count, and the others, which are
+    /// overdue or accepted by `is_away`.
+    pub(crate) fn power(&self, counts: impl Fn(&Await) -> bool, is_away: impl Fn(&Await) -> bool) -> (Power, Power) {
+        let all = self.0.iter().filter(|(awaited, _)| counts(awaited));
+        all.fold((Power::ZERO, Power::ZERO), |(open, gone), (awaited, relief)| {
             match relief.overdue || is_away(awaited) {
                 true => (open, gone + relief.power),
                 false => (open + relief.power, gone),
@@ -86,8 +87,8 @@ mod tests {
         let (node, all, nobody) = (NodeId(1), |_: &Await| true, |_: &Await| false);
         reliefs.add_caps(node, 1, watts(-40));
         reliefs.add_caps(node, 2, watts(30));
-        assert_eq!(reliefs.power(nobody), (watts(10), watts(0)));
-        assert_eq!(reliefs.power(all), (watts(0), watts(10)));
+        assert_eq!(reliefs.power(all, nobody), (watts(10), watts(0)));
+        assert_eq!(reliefs.power(all, all), (watts(0), watts(10)));
         assert_eq!(reliefs.awaited().collect::<Vec<_>>(), [Await::Capped { node, generation: 2 }]);
         // More power than before frees none.
         reliefs.add_caps(node, 3, watts(30));
@@ -95,9 +96,9 @@ mod tests {
         let (job, attempt) = (JobId(7), Attempt(1));
         reliefs.add_caps(node, 4, watts(-5));
         reliefs.add_pause(job, attempt, watts(-20));
-        assert_eq!(reliefs.power(nobody), (watts(25), watts(0)));
+        assert_eq!(reliefs.power(all, nobody), (watts(25), watts(0)));
         reliefs.give_up(&Await::Paused { job, attempt });
-        assert_eq!(reliefs.power(nobody), (watts(5), watts(20)));
+        assert_eq!(reliefs.power(all, nobody), (watts(5), watts(20)));
         assert_eq!(reliefs.awaited().collect::<Vec<_>>(), [Await::Capped { node, generation: 4 }]);
         reliefs.add_pause(job, attempt, watts(20));
         assert_eq!(reliefs.take(all), watts(5));

@@ -2,8 +2,8 @@
 //! can both sleep; one job waits.
 
 use limo_model::{
-    Band, Budget, Budgets, Cores, Curve, Energy, Estimate, EstimateSource, JobId, Memory, Meter, NodeId, NodeSpec,
-    Part, Power, Preset, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec,
+    Band, Budget, Budgets, Cores, Curve, Energy, Estimate, EstimateSource, GroupSpec, Groups, JobId, Memory, Meter,
+    NodeId, NodeSpec, Part, Power, Preset, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec,
 };
 use limo_sched::{Core, Event, Options, Plan, RestRule, Start, Violation};
 use std::sync::Arc;
@@ -147,4 +147,37 @@ fn only_free_nodes_sleep() {
     assert_eq!((round.commands.len(), round.violations), (2, vec![]));
     check_sleeps(&core, &[(0, 1)], &[0]);
     check_sleeps(&core, &[(1, 1)], &[1]);
+}
+
+/// Sets a group of these nodes, with a limit in watts.
+fn group(core: &mut Core, nodes: &[&str], limit: i64) {
+    let nodes = nodes.iter().map(|node| (*node).to_owned()).collect();
+    let spec = GroupSpec { nodes, limit: watts(limit), limit_by_operator: None };
+    let groups = Groups::new([("rack".to_owned(), spec)].into()).expect("one group");
+    core.apply(at(0), &Event::GroupsSet { groups, by: "root".into() }).expect("groups");
+}
+
+#[test]
+fn a_group_stays_below_its_limit() {
+    for preset in Preset::ALL {
+        let check_start = |nodes: &[&str], limit, draw, expected: Option<i64>| {
+            let mut core = core(preset, Some(60));
+            group(&mut core, nodes, limit);
+            let exceeds = |draw| Violation::GroupLimit { group: "rack".into(), draw: watts(draw), limit: watts(limit) };
+            let found = core.check(at(0), &start(draw, 60));
+            let found: Vec<_> = found.into_iter().filter(|of| matches!(of, Violation::GroupLimit { .. })).collect();
+            assert_eq!(found, expected.map(exceeds).into_iter().collect::<Vec<_>>(), "{preset} {nodes:?} {limit} W");
+        };
+        // Each of these nodes draws 10 W without jobs.
+        check_start(&["n0", "n1"], 30, 10, None);
+        check_start(&["n0", "n1"], 30, 11, Some(31));
+        // The job is on n0.
+        check_start(&["n1", "n2"], 5, 11, None);
+    }
+    // A node draws 10 W while it falls asleep, as when it is idle.
+    let mut core = core(Preset::Easy, Some(60));
+    group(&mut core, &["n0"], 5);
+    let asleep = Plan { sleeps: vec![(NodeId(0), 1)], ..Plan::default() };
+    let found = core.check(at(0), &asleep);
+    assert!(!found.iter().any(|of| matches!(of, Violation::GroupLimit { .. })), "{found:?}");
 }

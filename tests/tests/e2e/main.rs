@@ -19,6 +19,7 @@ mod environment;
 mod files;
 mod full_disk;
 mod gibibyte;
+mod groups;
 mod history;
 mod hostile_launch;
 mod impostor;

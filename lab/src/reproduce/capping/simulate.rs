@@ -151,6 +151,7 @@ pub fn run(load: &CappedLoad, conditions: Conditions) -> Result<CappedRun> {
         prices: None,
         explore: JobShare::NONE,
         queues: limo_model::Queues::default(),
+        groups: limo_model::Groups::default(),
         until: None,
     };
     let mut measured = CappedSink {

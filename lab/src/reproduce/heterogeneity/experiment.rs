@@ -168,6 +168,7 @@ pub fn run(
         prices: None,
         explore: JobShare::NONE,
         queues: limo_model::Queues::default(),
+        groups: limo_model::Groups::default(),
         until: None,
     };
     let mut outcome = JobEnergies::default();

@@ -14,6 +14,7 @@ mod eligible;
 mod errors;
 mod feeds;
 mod grid;
+mod groups;
 mod history;
 mod jobs;
 mod limits;

@@ -1,7 +1,7 @@
 //! Messages of nodes and clients.
 
 use limo_model::{
-    Containment, Memory, Meter, NodeSpec, Outcome, Power, Queues, Request, Span, UnitKind, UnitSpec, Usage,
+    Containment, Groups, Memory, Meter, NodeSpec, Outcome, Power, Queues, Request, Span, UnitKind, UnitSpec, Usage,
 };
 
 use super::*;
@@ -114,6 +114,7 @@ pub fn settings() -> Settings {
         has_feeds: true,
         hides_commands: false,
         queues: Queues::default(),
+        groups: Groups::default(),
     }
 }
 

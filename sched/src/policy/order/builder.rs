@@ -230,7 +230,8 @@ impl<'a> PlanBuilder<'a> {
     fn decide(&self, job: &'a Job, tells: bool) -> Decision {
         let ways = self.ways(&job.request);
         if ways.is_empty() {
-            return Decision::Wait { wait: Wait::NoNode, holds: false };
+            let holds = self.parts.order == OrderRule::Strict && self.view.groups_deny(&job.request);
+            return Decision::Wait { wait: Wait::NoNode, holds };
         }
         if self.parts.order == OrderRule::Strict
             && let Some(holder) = self.holder

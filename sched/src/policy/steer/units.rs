@@ -93,11 +93,12 @@ pub(super) fn held(view: &View<'_>, starts: &[Start]) -> Vec<SharedUnit> {
     units.into_values().collect()
 }
 
-/// Returns the draw of starts on all of their units.
-pub(super) fn draw_of_starts(view: &View<'_>, starts: &[Start]) -> Power {
+/// Returns the draw of starts on those of their units that `counts` accepts.
+pub(super) fn draw_of_starts(view: &View<'_>, starts: &[Start], counts: impl Fn(UnitId) -> bool) -> Power {
     let of_start = |start: &Start| {
         let job = view.job(start.job)?;
         let units = start.placement.iter().flat_map(|part| part.units().map(move |unit| (unit, part)));
+        let units = units.filter(|(unit, _)| counts(*unit));
         Some(units.map(|(unit, part)| draw_of_unit(view, job, (unit, part), part.cap)).sum::<Power>())
     };
     starts.iter().filter_map(of_start).sum()

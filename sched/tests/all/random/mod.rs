@@ -65,6 +65,8 @@ pub enum Step {
     Fairshare((u32, u32), i64, bool, u32),
     /// Two queues: the nodes of each as bits, with 0 for all, and true for one that is down.
     Queues([(u8, bool); 2]),
+    /// Two groups: the nodes of each as bits, with 0 for no group, and the limit in watts. A node of both is in the first.
+    Groups([(u8, i64); 2]),
 }
 
 /// A period some time after the previous one, with a release of `above` watts above the idle draw of the cluster.

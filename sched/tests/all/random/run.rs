@@ -7,7 +7,7 @@ use limo_sched::{Allocation, Event, Job, Options, Phase, Round, Sleep};
 
 use proptest::prelude::*;
 
-use super::with::{with_packs, with_queues, with_ranges};
+use super::with::{with_groups, with_packs, with_queues, with_ranges};
 use super::{Step, USERS, budgets, config, predictions, reservation, with_pauses, with_variation};
 use crate::world::World;
 
@@ -34,8 +34,8 @@ pub fn keeps_in(
     cluster: impl Fn(Preset, Options, [i64; 6]) -> World,
 ) {
     let draws = proptest::array::uniform6(0..60_i64);
-    let steps =
-        proptest::collection::vec(with_ranges(with_queues(with_packs(with_pauses(with_variation(step))))), 1..25);
+    let step = with_ranges(with_queues(with_packs(with_pauses(with_variation(step)))));
+    let steps = proptest::collection::vec(with_groups(step), 1..25);
     proptest!(config, |(options in options, draws in draws, steps in steps)| {
         let mut run = Run::of(cluster(preset, options, draws), &steps);
         run.heal();
@@ -47,6 +47,7 @@ pub fn keeps_in(
 
 mod again;
 mod asks;
+mod groups;
 mod nodes;
 mod pauses;
 mod queues;
@@ -104,6 +105,7 @@ impl Run {
         let round = self.world.round();
         assert_eq!(round.violations, [], "the checker found something");
         self.check_starts(&round);
+        self.check_groups(&round);
         // A new quota does not end jobs on nodes, but it admits no others.
         for (user, before) in USERS.into_iter().zip(before) {
             let (now, quota) = (self.on_nodes(user), self.world.core.settings().quotas.of(user));
@@ -277,6 +279,7 @@ impl Run {
             }
             Step::Fairshare(weights, half_life, cores, share) => self.fairshare(*weights, *half_life, (*cores, *share)),
             Step::Queues(queues) => self.queues(*queues),
+            Step::Groups(groups) => self.groups(*groups),
             Step::Quota(user, quota) => self.quota(usize::from(*user), *quota),
             Step::Pass(secs) => {
                 self.pass(now + Span::from_secs(*secs));
@@ -332,19 +335,6 @@ impl Run {
         };
     }
 
-    /// Takes back the first job that has not begun, if there is one.
-    fn take_back(&mut self) -> bool {
-        let starting = |job: &Job| match &job.phase {
-            Phase::Starting(assignment) => Some(assignment.attempt),
-            _ => None,
-        };
-        let found = self.world.core.jobs().find_map(|(id, job)| starting(job).map(|attempt| (id, attempt)));
-        if let Some((job, attempt)) = found {
-            self.world.take_back(job, attempt);
-        }
-        found.is_some()
-    }
-
     /// Repairs everything, then expects every job to end. Budgets stay: their periods end.
     fn heal(&mut self) {
         self.world.silent.clear();
@@ -384,6 +374,7 @@ impl Run {
         self.choose(|options| options.allocation = Allocation::Any).expect("an option");
         self.world.apply(Event::QuotasSet { quotas: Quotas::default(), by: "root".into() }).expect("no quotas");
         self.queues([(0, false); 2]).expect("two queues");
+        self.groups([(0, 0); 2]).expect("no groups");
         self.round();
         let end = self.world.now + Span::from_secs(100_000);
         self.pass(end);

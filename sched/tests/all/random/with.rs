@@ -41,3 +41,9 @@ pub fn with_ranges(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = 
         (step, _) => step,
     })
 }
+
+/// Adds groups of nodes with limits. The golden worlds have none.
+pub fn with_groups(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    let group = (0..8_u8, 10..150_i64);
+    prop_oneof![11 => steps, 1 => [group.clone(), group].prop_map(Step::Groups)]
+}

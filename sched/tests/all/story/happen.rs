@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Curve, Fairshare, JobEnd, JobId, Lease, NodeId, Part, QueueSpec, Queues, Quota, Reservation, Span,
-    TaskCounts, Time,
+    Band, Curve, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, Part, QueueSpec, Queues, Quota,
+    Reservation, Span, TaskCounts, Time,
 };
 use limo_sched::{Command, Event, Round};
 
@@ -82,6 +82,7 @@ impl Story {
                 self.apply(Event::Readings { draws: vec![(node(self, name), watts(draw))] });
             }
             ["queues", rest @ ..] => self.queues(rest),
+            ["groups", rest @ ..] => self.groups(rest),
             ["reservation", name, "none"] => self.reserve(name, None),
             ["reservation", name, rest @ ..] => self.reserve(name, Some(&fields(rest))),
             ["cannot-cap", name] => drop(self.world.capless.insert(node(self, name))),
@@ -153,6 +154,17 @@ impl Story {
         };
         let all = words.split(|word| *word == "/").filter(|words| !words.is_empty()).map(queue).collect();
         self.apply(Event::QueuesSet { queues: Queues::new(all).expect("queues"), by: "root".into() });
+    }
+
+    /// The words are `NAME on=n[0-1] limit=100W` for each group, with `/` between groups.
+    fn groups(&mut self, words: &[&str]) {
+        let group = |words: &[&str]| {
+            let given = fields(words);
+            let nodes = limo_model::parse_hosts(given["on"]).expect("nodes").into_iter().collect();
+            (words[0].to_owned(), GroupSpec { nodes, limit: watts(given["limit"]), limit_by_operator: None })
+        };
+        let all = words.split(|word| *word == "/").map(group).collect();
+        self.apply(Event::GroupsSet { groups: Groups::new(all).expect("groups"), by: "root".into() });
     }
 
     /// The words are `00:00=39W..60W 00:10=60W..90W [until=01:00]`.

@@ -26,7 +26,7 @@ const KEPT: i64 = 900;
 const SLACK: Power = Power::from_watts(1);
 
 /// Returns the draw that each unit may have, with at most `budget` in total.
-pub(super) fn targets(view: &View<'_>, units: &[Weighted], budget: Power) -> Vec<Power> {
+pub(super) fn targets(view: &View<'_>, units: &[&Weighted], budget: Power) -> Vec<Power> {
     let allocated: Vec<Power> = units.iter().map(|unit| unit.allocation(view)).collect();
     let draws: Vec<Power> = units.iter().map(|unit| unit.of.draw).collect();
     let wanted = if is_due(view, units) { step(&draws, &allocated, budget) } else { allocated };
@@ -34,7 +34,7 @@ pub(super) fn targets(view: &View<'_>, units: &[Weighted], budget: Power) -> Vec
 }
 
 /// Returns true if no cap of these units has changed for `least_off`.
-fn is_due(view: &View<'_>, units: &[Weighted]) -> bool {
+fn is_due(view: &View<'_>, units: &[&Weighted]) -> bool {
     let changed = units.iter().filter_map(|unit| view.node(unit.of.unit.node)).map(|node| node.caps.changed).max();
     changed.is_none_or(|changed| view.now() - changed >= view.options().least_off)
 }

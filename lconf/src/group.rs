@@ -1,0 +1,87 @@
+//! `lconf group`: shows the groups of nodes of the configuration, and sets their limits.
+
+use limo_client::json::SCHEMA;
+use limo_client::{Align, Failure, Master, Table, answer, answer_json, exit};
+use limo_model::Power;
+use limo_proto::{Change, GroupReport};
+use serde::Serialize;
+
+#[derive(Debug, clap::Subcommand)]
+pub enum GroupCommand {
+    /// List the groups with their draws and limits
+    List,
+    /// Set the upper limit of a group, such as 4.5kW, whatever the master's settings say, until they change it
+    Limit { name: String, limit: Power },
+}
+
+#[derive(Serialize)]
+struct GroupsJson {
+    schema: u32,
+    groups: Vec<GroupJson>,
+}
+
+#[derive(Serialize)]
+struct GroupJson {
+    name: String,
+    draw_w: f64,
+    limit_w: f64,
+    /// The limit of the configuration.
+    configured_w: f64,
+    /// Short list.
+    nodes: String,
+    nodes_known: u32,
+}
+
+/// Runs a command.
+///
+/// # Errors
+/// If the master cannot be asked, or refuses.
+pub async fn run(command: GroupCommand, json: bool, master: &Master) -> Result<u8, Failure> {
+    if let GroupCommand::Limit { name, limit } = command {
+        master.change(Change::GroupLimit { group: name, limit }).await?;
+        return Ok(exit::DONE);
+    }
+    let groups = master.groups().await?;
+    if json {
+        let groups = groups.into_iter().map(as_json).collect();
+        answer_json(&GroupsJson { schema: SCHEMA, groups })?;
+    } else {
+        answer(&table(&groups))?;
+    }
+    Ok(exit::DONE)
+}
+
+fn as_json(group: GroupReport) -> GroupJson {
+    let watts = |power: Power| power.mw() as f64 / 1e3;
+    GroupJson {
+        draw_w: watts(group.draw),
+        limit_w: watts(group.limit),
+        configured_w: watts(group.configured),
+        nodes: group.nodes,
+        nodes_known: group.known,
+        name: group.name,
+    }
+}
+
+fn table(groups: &[GroupReport]) -> String {
+    let (left, right) = (Align::Left, Align::Right);
+    let mut table = Table::new(&[
+        ("GROUP", left),
+        ("DRAW", right),
+        ("LIMIT", right),
+        ("CONFIGURED", right),
+        ("KNOWN", right),
+        ("NODELIST", left),
+    ]);
+    for group in groups {
+        table.row([
+            group.name.clone(),
+            group.draw.to_string(),
+            group.limit.to_string(),
+            group.configured.to_string(),
+            group.known.to_string(),
+            group.nodes.clone(),
+        ]);
+    }
+    table.render()
+}

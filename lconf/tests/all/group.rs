@@ -1,0 +1,41 @@
+//! `lconf group`.
+
+use limo_client::fake::answer;
+use limo_model::Power;
+use limo_proto::{Answer, Change, GroupReport};
+
+use crate::{answered, change, printed};
+
+#[tokio::test]
+async fn the_limit_of_a_group_is_set() {
+    let (output, asked) = answered(&["group", "limit", "rack-2", "4.5kW"], answer(Answer::Done)).await;
+    let expected = change(Change::GroupLimit { group: "rack-2".into(), limit: Power::from_watts(4_500) });
+    assert_eq!((output, asked), (printed(""), vec![expected]));
+}
+
+#[tokio::test]
+async fn groups_are_listed_with_their_draws_and_limits() {
+    let group = GroupReport {
+        name: "rack-2".into(),
+        draw: Power::from_mw(4_200_000),
+        limit: Power::from_watts(4_000),
+        configured: Power::from_watts(4_500),
+        nodes: "n[1-8]".into(),
+        known: 7,
+    };
+    let found = || answer(Answer::Groups(vec![group.clone()]));
+    let stdout = |output: String| {
+        let (_, rest) = output.split_once("--- stdout\n").expect("a snapshot");
+        rest.split_once("--- stderr").expect("a snapshot").0.to_owned()
+    };
+    let (output, _) = answered(&["group", "list"], found()).await;
+    let words = stdout(output).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let table = "GROUP DRAW LIMIT CONFIGURED KNOWN NODELIST rack-2 4200.0 W 4000.0 W 4500.0 W 7 n[1-8]";
+    assert_eq!(words.join(" "), table);
+    let (output, _) = answered(&["--json", "group", "list"], found()).await;
+    let json: serde_json::Value = serde_json::from_str(&stdout(output)).expect("JSON");
+    let expected = serde_json::json!({
+        "name": "rack-2", "draw_w": 4200.0, "limit_w": 4000.0, "configured_w": 4500.0, "nodes": "n[1-8]", "nodes_known": 7
+    });
+    assert_eq!(json["groups"][0], expected);
+}

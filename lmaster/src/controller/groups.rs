@@ -1,0 +1,60 @@
+//! Groups of nodes: the configured ones come into force, operators change their limits, and clients ask for them.
+
+use limo_model::{Power, clip, host_list};
+use limo_proto::{Answer, GroupReport, GroupsQuery};
+use limo_sched::{Event, Refused};
+
+use super::queries::Serve;
+use super::queues::NAME_SHOWN;
+use super::tx::Tx;
+use super::{Controller, PeerId};
+use crate::changed::CONFIGURATION;
+
+impl Tx {
+    /// Applies the configured groups.
+    pub(super) fn groups_in_force(&mut self) {
+        let groups = self.settings.groups.clone().after(&self.core.settings().groups);
+        if self.core.settings().groups == groups {
+            return;
+        }
+        for (group, spec) in groups.iter() {
+            let unknown = spec.nodes.iter().map(String::as_str).filter(|node| self.core.node_named(node).is_none());
+            let nodes = host_list(unknown);
+            if !nodes.is_empty() {
+                tracing::warn!(group, nodes, "the group names nodes that have not registered so far");
+            }
+        }
+        self.must(Event::GroupsSet { groups, by: CONFIGURATION.to_owned() });
+    }
+}
+
+impl Controller {
+    /// Returns the event that sets the limit of a group.
+    pub(super) fn group_limit(&self, group: &str, limit: Power, by: String) -> Result<Event, Refused> {
+        let groups = &self.tx.core.settings().groups;
+        let changed = groups.clone().with_limit(group, limit)?;
+        let known = || groups.iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+        let name = || clip(group.to_owned(), NAME_SHOWN);
+        let groups = changed.ok_or_else(|| Refused::NoSuchGroup { name: name(), known: known() })?;
+        Ok(Event::GroupsSet { groups, by })
+    }
+}
+
+impl Serve for GroupsQuery {
+    fn serve(self, controller: &mut Controller, peer: PeerId) {
+        let core = &controller.tx.core;
+        let groups = core.groups().map(|(name, spec, draw)| {
+            let known = spec.nodes.iter().filter(|node| core.node_named(node).is_some()).count();
+            GroupReport {
+                name: name.to_owned(),
+                draw,
+                limit: spec.limit(),
+                configured: spec.limit,
+                nodes: host_list(spec.nodes.iter().map(String::as_str)),
+                known: u32::try_from(known).unwrap_or(u32::MAX),
+            }
+        });
+        let groups = groups.collect();
+        controller.say(peer, Answer::Groups(groups));
+    }
+}

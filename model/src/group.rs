@@ -1,0 +1,223 @@
+//! Groups of nodes, such as racks and rooms: the nodes of a group together draw at most its limit, besides the power band
+//! of the cluster. `sched` enforces this.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::as_text;
+use crate::hosts::{HostError, parse_all};
+use crate::id::{NameError, check_name};
+use crate::units::Power;
+
+/// Most groups of a cluster.
+pub const GROUPS_LIMIT: usize = 256;
+
+/// Most nodes that the groups of a cluster name together.
+const NAMES_LIMIT: usize = 1_000_000;
+
+/// One group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupSpec {
+    /// Names of its nodes.
+    pub nodes: BTreeSet<String>,
+    /// Upper limit of the draw of its nodes, by the configuration.
+    pub limit: Power,
+    /// The same by an operator, until the configuration changes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_by_operator: Option<Power>,
+}
+
+impl GroupSpec {
+    /// Returns the upper limit in force.
+    pub fn limit(&self) -> Power {
+        self.limit_by_operator.unwrap_or(self.limit)
+    }
+}
+
+/// The groups of a cluster by name. A node is in one group at most.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Groups(BTreeMap<String, GroupSpec>);
+
+/// Reason why groups cannot be set.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
+pub enum GroupError {
+    #[error("there are {count} groups: the limit is {GROUPS_LIMIT}")]
+    TooMany { count: usize },
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("group.{group}: nodes: {error}")]
+    Nodes { group: String, error: HostError },
+    #[error("group.{group}: the groups name more than {NAMES_LIMIT} nodes")]
+    TooManyNames { group: String },
+    #[error("node {node} is in group.{group} and in group.{other}: a node can be in one group only")]
+    TwoGroups { node: String, group: String, other: String },
+    #[error("group.{group}: limit is {limit}: it must be above 0 W")]
+    Limit { group: String, limit: Power },
+}
+
+impl Groups {
+    /// Returns groups that agree with each other.
+    ///
+    /// # Errors
+    /// [`GroupError`], naming the group and the value.
+    pub fn new(all: BTreeMap<String, GroupSpec>) -> Result<Self, GroupError> {
+        let groups = Self(all);
+        groups.check()?;
+        Ok(groups)
+    }
+
+    /// Returns the groups of a configuration file.
+    ///
+    /// # Errors
+    /// The same as for [`Groups::new`].
+    pub fn of_tables(tables: BTreeMap<String, GroupTable>) -> Result<Self, GroupError> {
+        let spec = |(name, table): (String, GroupTable)| {
+            let nodes = parse_all(&table.nodes).map_err(|error| GroupError::Nodes { group: name.clone(), error })?;
+            Ok((name, GroupSpec { nodes, limit: table.limit, limit_by_operator: None }))
+        };
+        Self::new(tables.into_iter().map(spec).collect::<Result<_, GroupError>>()?)
+    }
+
+    /// Checks groups that may have come from another program.
+    ///
+    /// # Errors
+    /// The same as for [`Groups::new`].
+    pub fn check(&self) -> Result<(), GroupError> {
+        if self.0.len() > GROUPS_LIMIT {
+            return Err(GroupError::TooMany { count: self.0.len() });
+        }
+        let mut groups: BTreeMap<&str, &str> = BTreeMap::new();
+        for (name, spec) in &self.0 {
+            let group = || name.clone();
+            check_name("group", name)?;
+            if let Some(limit) = [Some(spec.limit), spec.limit_by_operator].into_iter().flatten().find(is_wrong) {
+                return Err(GroupError::Limit { group: group(), limit });
+            }
+            if spec.nodes.len() > NAMES_LIMIT - groups.len() {
+                return Err(GroupError::TooManyNames { group: group() });
+            }
+            for node in &spec.nodes {
+                check_name("node name", node)?;
+                if let Some(other) = groups.insert(node, name) {
+                    return Err(GroupError::TwoGroups { node: node.clone(), group: other.to_owned(), other: group() });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns true if there is no group.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns all groups in the order of their names.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &GroupSpec)> {
+        self.0.iter().map(|(name, spec)| (name.as_str(), spec))
+    }
+
+    /// Returns these groups with the limits that an operator set for `before`, except where this changes the limit in the
+    /// configuration.
+    #[must_use]
+    pub fn after(mut self, before: &Self) -> Self {
+        for (name, spec) in &mut self.0 {
+            let same = before.0.get(name).filter(|before| before.limit == spec.limit);
+            spec.limit_by_operator = same.and_then(|before| before.limit_by_operator);
+        }
+        self
+    }
+
+    /// Returns these groups, one of them with the limit of an operator; `None` if there is no such group.
+    ///
+    /// # Errors
+    /// [`GroupError::Limit`].
+    pub fn with_limit(mut self, name: &str, limit: Power) -> Result<Option<Self>, GroupError> {
+        let Some(spec) = self.0.get_mut(name) else { return Ok(None) };
+        if is_wrong(&limit) {
+            return Err(GroupError::Limit { group: name.to_owned(), limit });
+        }
+        spec.limit_by_operator = Some(limit);
+        Ok(Some(self))
+    }
+}
+
+fn is_wrong(limit: &Power) -> bool {
+    *limit <= Power::ZERO
+}
+
+/// A group in a configuration file: `[group.NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupTable {
+    nodes: Vec<String>,
+    #[serde(with = "as_text")]
+    limit: Power,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(json: &str) -> Result<Groups, String> {
+        let tables = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        Groups::of_tables(tables).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn nodes_are_lists_as_those_of_queues() {
+        let found = groups(r#"{"a": {"nodes": ["n[1-2]", "m"], "limit": "90 W"}}"#).expect("good");
+        let specs: Vec<_> = found.iter().collect();
+        let [(name, spec)] = specs[..] else { panic!("one group: {found:?}") };
+        assert_eq!((name, spec.limit()), ("a", Power::from_watts(90)));
+        assert_eq!(spec.nodes.iter().map(String::as_str).collect::<Vec<_>>(), ["m", "n1", "n2"]);
+    }
+
+    #[test]
+    fn wrong_groups_are_refused() {
+        let check = |json: &str, expected: &str| assert_eq!(groups(json).expect_err("refused"), expected, "{json}");
+        check(
+            r#"{"a b": {"nodes": ["n"], "limit": "9 W"}}"#,
+            "the group `a b` has the character ` `: letters, digits, `.`, `_`, `-`, `+` are allowed",
+        );
+        check(r#"{"a": {"nodes": [], "limit": "9 W"}}"#, "group.a: nodes: the list of nodes is empty");
+        check(
+            r#"{"a": {"nodes": ["n[1-"], "limit": "9 W"}}"#,
+            "group.a: nodes: `n[1-` has a bracket that does not match",
+        );
+        check(r#"{"a": {"nodes": ["n"], "limit": "0 W"}}"#, "group.a: limit is 0.0 W: it must be above 0 W");
+        check(
+            r#"{"a": {"nodes": ["n[1-3]"], "limit": "9 W"}, "b": {"nodes": ["n3"], "limit": "9 W"}}"#,
+            "node n3 is in group.a and in group.b: a node can be in one group only",
+        );
+        let many: Vec<String> =
+            (0..=GROUPS_LIMIT).map(|of| format!("\"g{of}\": {{\"nodes\": [\"n{of}\"], \"limit\": \"9 W\"}}")).collect();
+        check(&format!("{{{}}}", many.join(",")), "there are 257 groups: the limit is 256");
+        for (json, part) in [
+            (r#"{"a": {"nodes": ["n"]}}"#, "missing field `limit`"),
+            (r#"{"a": {"limit": "9 W"}}"#, "missing field `nodes`"),
+            (r#"{"a": {"nodes": ["n"], "limit": 9}}"#, "`9` has no unit"),
+            (r#"{"a": {"nodes": ["n"], "limit": "9 W", "price": "1"}}"#, "unknown field `price`"),
+        ] {
+            let error = groups(json).expect_err("refused");
+            assert!(error.contains(part), "{json}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_limit_of_an_operator_lasts_until_the_configuration_changes_it() {
+        let watts = Power::from_watts;
+        let found = groups(r#"{"a": {"nodes": ["n"], "limit": "90 W"}}"#).expect("good");
+        let limit = |of: &Groups| of.iter().map(|(_, spec)| spec.limit()).next();
+        let lower = found.clone().with_limit("a", watts(50)).expect("positive").expect("a group");
+        assert_eq!(limit(&lower), Some(watts(50)));
+        assert_eq!(limit(&found.clone().after(&lower)), Some(watts(50)), "the same configuration keeps it");
+        let changed = groups(r#"{"a": {"nodes": ["n"], "limit": "80 W"}}"#).expect("good").after(&lower);
+        assert_eq!(limit(&changed), Some(watts(80)), "a changed one replaces it");
+        assert_eq!(found.clone().with_limit("b", watts(50)), Ok(None));
+        let error = found.with_limit("a", Power::ZERO).expect_err("refused");
+        assert_eq!(error.to_string(), "group.a: limit is 0.0 W: it must be above 0 W");
+    }
+}
