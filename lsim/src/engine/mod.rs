@@ -10,6 +10,7 @@ mod machine;
 mod mispredict;
 mod predict;
 mod request;
+mod run;
 mod spending;
 mod steer;
 mod task;
@@ -19,8 +20,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Dependency, Energy, Groups, JobEnd, JobShare, NodeId, Placement, Preset, Price,
-    Profile, ProfileKey, Queues, Span, Time, Variation,
+    Band, Budgets, Curve, Dependency, Groups, JobEnd, JobShare, NodeId, Preset, Price, Profile, ProfileKey, Queues,
+    Span, Time, Variation,
 };
 use limo_sched::{Command, Core, Event, JobMap, Options, Refused, Round};
 use limo_trace::{Platform, Workload};
@@ -33,6 +34,7 @@ use machine::Machine;
 pub use mispredict::Mispredict;
 use predict::Predictions;
 pub use request::node_specs;
+use run::Run;
 pub use spending::Spending;
 use steer::Steered;
 
@@ -108,26 +110,6 @@ struct Present {
     index: usize,
     /// Run of the job; `None` until it is assigned.
     run: Option<Run>,
-}
-
-/// Assignment of a job.
-struct Run {
-    attempt: Attempt,
-    placement: Placement,
-    running: Running,
-    started: Option<Time>,
-    /// Rank among all started jobs; 0 before the start.
-    order: u64,
-    /// Time since which it has its nodes, if it had others before, and its share of the idle energy of those.
-    moved: Option<Time>,
-    before: Energy,
-}
-
-impl Run {
-    /// Returns the time since which it runs on its nodes; meaningful once it has started.
-    fn since(&self) -> Time {
-        self.moved.or(self.started).unwrap_or(Time::MAX)
-    }
 }
 
 struct Simulation<'a, L, S> {

@@ -97,10 +97,9 @@ pub fn request() -> impl Strategy<Value = Request> {
             conditions: conditions(immediate, deadline),
             warning: deadline.map(|at| Warning { signal: 10, before: Span::from_ms(at.unix_ms()) }),
             kill_grace: deadline.map(|at| Span::from_ms(at.unix_ms())),
-            allowance: deadline.map(|at| Allowance {
-                energy: immediate.then(|| Energy::from_mj(at.unix_ms())),
-                cost: None,
-                when_used: WhenUsed::Warn,
+            allowance: deadline.map(|at| {
+                let energy = immediate.then(|| Energy::from_mj(at.unix_ms()));
+                Allowance { energy, cost: None, when_used: WhenUsed::Warn }
             }),
             spread: deadline.map(|_| Spread { tasks: MANY, cores: Cores::All, nodes: None, per_node: Some(MANY) }),
             reservation: deadline.map(|at| format!("r{}", at.unix_ms())),
