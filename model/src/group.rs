@@ -109,7 +109,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Returns true if there is no group.
+    /// Returns true if it has no groups.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -130,7 +130,7 @@ impl Groups {
         self
     }
 
-    /// Returns these groups, one of them with the limit of an operator; `None` if there is no such group.
+    /// Returns these groups, one of them with the limit of an operator; `None` if it has no group of that name.
     ///
     /// # Errors
     /// [`GroupError::Limit`].

@@ -56,7 +56,7 @@ pub fn parse_hosts(list: &str) -> Result<Vec<String>, HostError> {
 /// Returns the names of several lists.
 ///
 /// # Errors
-/// [`HostError`], naming the wrong part; also if there is no list.
+/// [`HostError`], naming the wrong part, or if no list is given.
 pub(crate) fn parse_all(lists: &[String]) -> Result<BTreeSet<String>, HostError> {
     let names = lists.iter().map(|list| parse_hosts(list)).collect::<Result<Vec<_>, _>>()?;
     if lists.is_empty() { Err(HostError::Empty) } else { Ok(names.into_iter().flatten().collect()) }

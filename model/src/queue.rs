@@ -171,7 +171,7 @@ impl Queues {
         self
     }
 
-    /// Returns these queues, one of them set down or up by an operator; `None` if there is no such queue.
+    /// Returns these queues, one of them set down or up by an operator; `None` if it has no queue of that name.
     #[must_use]
     pub fn with_state(mut self, name: &str, is_down: bool) -> Option<Self> {
         self.0.get_mut(name)?.down_by_operator = Some(is_down);

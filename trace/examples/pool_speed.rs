@@ -13,7 +13,7 @@ use limo_trace::pool::{PoolClock, Transfers, htcondor};
 
 const BYTES: usize = 1_000_000_000;
 
-/// Writes records as a scheduler does, in order of completion: 89 attributes, nine of which are needed.
+/// Writes records as a scheduler does, in order of completion: 89 attributes. Nine of them are needed.
 fn record(out: &mut impl Write, job: usize) -> Result<usize, Box<dyn Error>> {
     let (cluster, process, submit) = (job / 40, job % 40, 1_262_304_000 + job * 61 % 31_000_000);
     let mut text = format!(

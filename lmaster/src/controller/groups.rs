@@ -18,8 +18,7 @@ impl Tx {
             return;
         }
         for (group, spec) in groups.iter() {
-            let unknown = spec.nodes.iter().map(String::as_str).filter(|node| self.core.node_named(node).is_none());
-            let nodes = host_list(unknown);
+            let nodes = self.unregistered(&spec.nodes);
             if !nodes.is_empty() {
                 tracing::warn!(group, nodes, "the group names nodes that have not registered so far");
             }

@@ -1,5 +1,7 @@
 //! Queues: the configured ones come into force, and clients ask for them.
 
+use std::collections::BTreeSet;
+
 use limo_model::{QueueSpec, clip, host_list};
 use limo_proto::{Answer, QueueReport, QueuesQuery};
 use limo_sched::Event;
@@ -20,13 +22,17 @@ impl Tx {
             return;
         }
         for (queue, spec) in queues.iter() {
-            let unknown = spec.nodes.iter().map(String::as_str).filter(|node| self.core.node_named(node).is_none());
-            let nodes = host_list(unknown);
+            let nodes = self.unregistered(&spec.nodes);
             if !nodes.is_empty() {
                 tracing::warn!(queue, nodes, "the queue names nodes that have not registered so far");
             }
         }
         self.must(Event::QueuesSet { queues, by: CONFIGURATION.to_owned() });
+    }
+
+    /// Returns a list of those of these nodes that have not registered so far.
+    pub(super) fn unregistered(&self, nodes: &BTreeSet<String>) -> String {
+        host_list(nodes.iter().map(String::as_str).filter(|node| self.core.node_named(node).is_none()))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::{Arc, OnceLock};
 
-use limo_model::{JobId, NodeId, Placement, Request, Span, Time, width};
+use limo_model::{JobId, NodeId, Placement, Power, Request, Span, Time, width};
 
 use super::jobs::with_times;
 use super::nodes::{release, take};
@@ -97,7 +97,7 @@ impl AsRunning {
         let end = self.running.started + self.assignment.estimate.duration + self.assignment.held;
         let rest = (end - now).max(Span::ZERO);
         let (longer, shorter) = self.durations(state, &after.request, (was, is));
-        let draw = |draw: limo_model::Power| draw.scaled(i64::from(is), i64::from(was.max(1)));
+        let draw = |draw: Power| draw.scaled(i64::from(is), i64::from(was.max(1)));
         after.assignment.held = self.assignment.held + (rest.scaled(longer, shorter.max(1)) - rest);
         after.assignment.estimate.power = draw(self.assignment.estimate.power);
         after.assignment.draw = draw(self.assignment.draw);

@@ -3,9 +3,9 @@
 //! Idea: malleable jobs take what others leave. While a job waits, or the draw is above the upper limit, each of them gives
 //! back all nodes above the least number of its range before the plan. So waiting jobs come first under every order and
 //! placement. What is free after the last plan is divided evenly: again and again, the job with the fewest nodes gets one
-//! more, an earlier one of its own if that is still free, else the first one. Constraints: whole free nodes of the same
-//! class, that are awake and not reserved; the upper limit if starts respect it, and the limits of groups; and caps, quotas and budgets, under which
-//! no job grows. A smaller number costs nothing, so no start is delayed by a larger one. Ignores: prices, the lower limit,
+//! more: one that it had before if that is still free, else the first one. Constraints: whole free nodes of the same class
+//! that are awake and not reserved; the upper limit if starts respect it, and the limits of groups. Under caps, quotas and
+//! budgets no job grows. A smaller number costs nothing, so no start is delayed by a larger one. Ignores: prices, the lower limit,
 //! and the efficiency of larger numbers. Cost: one look at each node in a round with such jobs.
 
 use std::collections::{BTreeMap, BTreeSet};

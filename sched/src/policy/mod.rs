@@ -58,7 +58,7 @@ pub(crate) fn plan(view: &View<'_>) -> (Plan, Option<PlanCache>) {
 
 /// Runs a pass; if its plan starts nothing, adds the idle nodes that go to sleep.
 fn finish<'a>(view: &View<'a>, pass: &mut (impl Pass<'a> + ?Sized), plan: &mut Plan) -> Option<PlanCache> {
-    // What a group leaves to a job depends on the starts before it.
+    // The power that a group leaves to a job depends on the starts before it.
     let cache = engine::plan(pass, view.has_groups(), plan);
     placement::capped::join_caps(view, plan);
     steer::divide_with_starts(view, plan);

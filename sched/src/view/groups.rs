@@ -19,7 +19,7 @@ use crate::facts::{
 use crate::index::{GroupRooms, KeptRoom};
 use crate::state::{Job, Node, Phase};
 
-/// What a group could give to a job.
+/// The room and the power that a group could give to a job.
 struct GroupOffer {
     group: usize,
     /// Chunks of the job for which its nodes have room, empty and now.

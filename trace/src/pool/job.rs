@@ -74,7 +74,7 @@ impl Transfers {
 const REMOVED: i64 = 3;
 const COMPLETED: i64 = 4;
 
-/// Values of a record, of which missing and mistyped ones are counted.
+/// Values of a record. Missing and mistyped ones are counted.
 struct Values<'r>(&'r PoolRecord, &'r mut Tally);
 
 impl Values<'_> {

@@ -12,13 +12,13 @@ use limo_trace::pool::{PoolClock, PoolRecord, RecordReader};
 use crate::writer::{FORMS, write};
 use crate::{events, file, imported, job};
 
-/// Of so many inputs one is imported, too, which takes longer. No divisor of the number of forms.
+/// One of this many inputs is also imported, which takes longer. Not a divisor of the number of forms.
 const IMPORTED: u32 = 101;
 
 /// Number of inputs, unless the variable has another one.
 const INPUTS: u32 = 20_000;
 
-/// Pieces of which the forms consist.
+/// Pieces of the forms.
 const PIECES: [&[u8]; 22] = [
     b"\n",
     b" = ",

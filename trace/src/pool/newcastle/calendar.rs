@@ -4,7 +4,7 @@ use super::numbers as n;
 
 /// Returns the index of a day, from 0 for 1 January 2010.
 fn day((month, day): (usize, usize)) -> usize {
-    // 2010 is no leap year.
+    // 2010 is not a leap year.
     const BEFORE: [usize; 13] = [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
     BEFORE[month] + day - 1
 }
