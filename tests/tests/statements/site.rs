@@ -33,6 +33,11 @@ power = "2 kW"
 duration = "1h"
 "#;
 
+/// Draw of such a machine with jobs on a number of its cores, in watts.
+pub fn draw(cores: u32) -> f64 {
+    1_000.0 + 500.0 * f64::from(cores)
+}
+
 /// Settings that record each reading in the journal.
 const MASTER: &str = "readings_every = \"1ms\"\n";
 
