@@ -24,9 +24,9 @@ struct GroupsJson {
 struct GroupJson {
     name: String,
     draw_w: f64,
-    limit_w: f64,
+    limit_w: Option<f64>,
     /// The limit of the configuration.
-    configured_w: f64,
+    configured_w: Option<f64>,
     /// Short list.
     nodes: String,
     nodes_known: u32,
@@ -52,11 +52,11 @@ pub async fn run(command: GroupCommand, json: bool, master: &Master) -> Result<u
 }
 
 fn as_json(group: GroupReport) -> GroupJson {
-    let watts = |power: Power| power.mw() as f64 / 1e3;
+    let limit = |power: Power| (!power.is_unlimited()).then(|| power.watts());
     GroupJson {
-        draw_w: watts(group.draw),
-        limit_w: watts(group.limit),
-        configured_w: watts(group.configured),
+        draw_w: group.draw.watts(),
+        limit_w: limit(group.limit),
+        configured_w: limit(group.configured),
         nodes: group.nodes,
         nodes_known: group.known,
         name: group.name,
@@ -73,12 +73,13 @@ fn table(groups: &[GroupReport]) -> String {
         ("KNOWN", right),
         ("NODELIST", left),
     ]);
+    let limit = |power: Power| if power.is_unlimited() { "-".to_owned() } else { power.to_string() };
     for group in groups {
         table.row([
             group.name.clone(),
             group.draw.to_string(),
-            group.limit.to_string(),
-            group.configured.to_string(),
+            limit(group.limit),
+            limit(group.configured),
             group.known.to_string(),
             group.nodes.clone(),
         ]);

@@ -1,5 +1,5 @@
 //! Groups of nodes, such as racks and rooms: the nodes of a group together draw at most its limit, besides the power band
-//! of the cluster. `sched` enforces this.
+//! of the cluster, and may have owners. `sched` enforces this.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,6 +9,8 @@ use thiserror::Error;
 use crate::as_text;
 use crate::hosts::{HostError, parse_all};
 use crate::id::{NameError, check_name};
+use crate::owner::OwnerRules;
+use crate::time::Span;
 use crate::units::Power;
 
 /// Most groups of a cluster.
@@ -22,11 +24,19 @@ const NAMES_LIMIT: usize = 1_000_000;
 pub struct GroupSpec {
     /// Names of its nodes.
     pub nodes: BTreeSet<String>,
-    /// Upper limit of the draw of its nodes, by the configuration.
+    /// Upper limit of the draw of its nodes, by the configuration. [`Power::MAX`] stands for no limit.
+    #[serde(default = "unlimited")]
     pub limit: Power,
     /// The same by an operator, until the configuration changes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_by_operator: Option<Power>,
+    /// Rules for their owners, if they have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owners: Option<OwnerRules>,
+}
+
+fn unlimited() -> Power {
+    Power::MAX
 }
 
 impl GroupSpec {
@@ -56,6 +66,8 @@ pub enum GroupError {
     TwoGroups { node: String, group: String, other: String },
     #[error("group.{group}: limit is {limit}: it must be above 0 W")]
     Limit { group: String, limit: Power },
+    #[error("group.{group}: owners: {what} is {span}: it must be from 0s to 7d")]
+    Owners { group: String, what: &'static str, span: Span },
 }
 
 impl Groups {
@@ -76,7 +88,8 @@ impl Groups {
     pub fn of_tables(tables: BTreeMap<String, GroupTable>) -> Result<Self, GroupError> {
         let spec = |(name, table): (String, GroupTable)| {
             let nodes = parse_all(&table.nodes).map_err(|error| GroupError::Nodes { group: name.clone(), error })?;
-            Ok((name, GroupSpec { nodes, limit: table.limit, limit_by_operator: None }))
+            let limit = table.limit.unwrap_or_else(unlimited);
+            Ok((name, GroupSpec { nodes, limit, limit_by_operator: None, owners: table.owners }))
         };
         Self::new(tables.into_iter().map(spec).collect::<Result<_, GroupError>>()?)
     }
@@ -96,6 +109,9 @@ impl Groups {
             if let Some(limit) = [Some(spec.limit), spec.limit_by_operator].into_iter().flatten().find(is_wrong) {
                 return Err(GroupError::Limit { group: group(), limit });
             }
+            if let Some((what, span)) = spec.owners.and_then(|owners| owners.fault()) {
+                return Err(GroupError::Owners { group: group(), what, span });
+            }
             if spec.nodes.len() > NAMES_LIMIT - groups.len() {
                 return Err(GroupError::TooManyNames { group: group() });
             }
@@ -112,6 +128,11 @@ impl Groups {
     /// Returns true if it has no groups.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Returns true if the draw of a group is limited.
+    pub fn are_limited(&self) -> bool {
+        self.0.values().any(|spec| !spec.limit().is_unlimited())
     }
 
     /// Returns all groups in the order of their names.
@@ -153,13 +174,15 @@ fn is_wrong(limit: &Power) -> bool {
 #[serde(deny_unknown_fields)]
 pub struct GroupTable {
     nodes: Vec<String>,
-    #[serde(with = "as_text")]
-    limit: Power,
+    #[serde(default, with = "as_text::option")]
+    limit: Option<Power>,
+    owners: Option<OwnerRules>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::owner::Beside;
 
     fn groups(json: &str) -> Result<Groups, String> {
         let tables = serde_json::from_str(json).map_err(|error| error.to_string())?;
@@ -196,7 +219,12 @@ mod tests {
             (0..=GROUPS_LIMIT).map(|of| format!("\"g{of}\": {{\"nodes\": [\"n{of}\"], \"limit\": \"9 W\"}}")).collect();
         check(&format!("{{{}}}", many.join(",")), "there are 257 groups: the limit is 256");
         for (json, part) in [
-            (r#"{"a": {"nodes": ["n"]}}"#, "missing field `limit`"),
+            (r#"{"a": {"nodes": ["n"], "owners": {}}}"#, "missing field `jobs`"),
+            (r#"{"a": {"nodes": ["n"], "owners": {"jobs": "stop"}}}"#, "unknown variant `stop`"),
+            (
+                r#"{"a": {"nodes": ["n"], "owners": {"jobs": "suspend", "evict_after": "8d"}}}"#,
+                "group.a: owners: evict_after is 8d: it must be from 0s to 7d",
+            ),
             (r#"{"a": {"limit": "9 W"}}"#, "missing field `nodes`"),
             (r#"{"a": {"nodes": ["n"], "limit": 9}}"#, "`9` has no unit"),
             (r#"{"a": {"nodes": ["n"], "limit": "9 W", "price": "1"}}"#, "unknown field `price`"),
@@ -204,6 +232,18 @@ mod tests {
             let error = groups(json).expect_err("refused");
             assert!(error.contains(part), "{json}: {error}");
         }
+    }
+
+    #[test]
+    fn a_group_may_have_owners_without_a_limit() {
+        let found = groups(r#"{"a": {"nodes": ["n"], "owners": {"jobs": "suspend", "start_after": "1min"}}}"#);
+        let found = found.expect("good");
+        let spec = found.iter().next().map(|(_, spec)| spec).expect("a group");
+        let (minute, ten) = (Span::from_secs(60), Span::from_secs(600));
+        assert_eq!(spec.owners, Some(OwnerRules { jobs: Beside::Suspend, start_after: minute, evict_after: ten }));
+        assert!(!found.are_limited() && spec.limit().is_unlimited(), "{spec:?}");
+        let limited = found.with_limit("a", Power::from_watts(9)).expect("positive").expect("a group");
+        assert!(limited.are_limited());
     }
 
     #[test]

@@ -36,6 +36,7 @@ mod node;
 mod number;
 mod over_quota;
 mod overrides;
+mod owner;
 mod pace;
 mod predicted;
 #[allow(missing_docs, reason = "the table of policies says what each part is")]
@@ -92,6 +93,7 @@ pub use node::{CORE_LIMIT, Containment, Meter, NodeSpec, Rest, SpecError, Switch
 pub use number::UnitError;
 pub use over_quota::OverQuota;
 pub use overrides::{NamedPart, Overrides, PartRule};
+pub use owner::{Beside, OwnerRules};
 pub use pace::{Pace, Work, pace};
 pub use predicted::{PREDICTED_LIMIT, Predicted};
 pub use preset::{AdmissionRule, CapRule, Described, IdleRule, OrderRule, Parts, PlacementRule, Preset};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Fairshare, GroupSpec, Groups, Quotas, host_list};
+use limo_model::{Beside, Fairshare, GroupSpec, Groups, OwnerRules, Quotas, host_list};
 
 /// The differing parts, before and after.
 type Words = (String, String);
@@ -34,11 +34,21 @@ pub(super) fn fairshare(old: &Fairshare, new: &Fairshare) -> Words {
 
 pub(super) fn groups(old: &Groups, new: &Groups) -> Words {
     let parts = |of: &Groups| -> BTreeMap<String, String> {
-        let limit =
-            |spec: &GroupSpec| format!("{} for {}", spec.limit(), host_list(spec.nodes.iter().map(String::as_str)));
-        of.iter().map(|(name, spec)| (name.to_owned(), limit(spec))).collect()
+        of.iter().map(|(name, spec)| (name.to_owned(), group(spec))).collect()
     };
     differing(&parts(old), &parts(new))
+}
+
+fn group(spec: &GroupSpec) -> String {
+    let nodes = host_list(spec.nodes.iter().map(String::as_str));
+    let limit = if spec.limit().is_unlimited() { "no limit".to_owned() } else { spec.limit().to_string() };
+    match spec.owners {
+        None => format!("{limit} for {nodes}"),
+        Some(OwnerRules { jobs: Beside::Run, .. }) => format!("{limit} for {nodes}, jobs beside owners"),
+        Some(OwnerRules { jobs: Beside::Suspend, start_after, evict_after }) => {
+            format!("{limit} for {nodes}, owners evict after {evict_after}, jobs start after {start_after}")
+        }
+    }
 }
 
 pub(super) fn denied(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Words {

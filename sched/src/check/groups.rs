@@ -19,7 +19,7 @@ const PRECISION: i64 = 1_000;
 
 pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let groups = &case.state.settings.groups;
-    if groups.is_empty() {
+    if !groups.are_limited() {
         return;
     }
     let mut more = Added { case, power: vec![Power::ZERO; groups.iter().count()] };

@@ -165,7 +165,7 @@ impl Index {
     pub fn queue_again(&mut self, state: &State) {
         self.cache = None;
         // With reserved nodes or limited groups, jobs of one shape may fit different nodes.
-        self.shapes = Shapes::new(!state.reservations.is_empty() || !state.settings.groups.is_empty());
+        self.shapes = Shapes::new(!state.reservations.is_empty() || state.settings.groups.are_limited());
         let jobs = state.queue.places().filter_map(|(place, id)| state.jobs.get(id).map(|job| (place, job)));
         for (place, job) in jobs {
             self.shapes.insert(Known::of(state), &self.classes, place, &job.request);

@@ -32,9 +32,9 @@ struct GroupOffer {
 }
 
 impl<'a> View<'a> {
-    /// Returns true if there are groups, whose limits may deny nodes to jobs.
+    /// Returns true if groups have limits, which may deny nodes to jobs.
     pub(crate) fn has_groups(&self) -> bool {
-        !self.settings().groups.is_empty()
+        self.settings().groups.are_limited()
     }
 
     /// Returns the upper limit of each group, less the reserve if the policy keeps one.

@@ -161,7 +161,10 @@ impl Story {
         let group = |words: &[&str]| {
             let given = fields(words);
             let nodes = limo_model::parse_hosts(given["on"]).expect("nodes").into_iter().collect();
-            (words[0].to_owned(), GroupSpec { nodes, limit: watts(given["limit"]), limit_by_operator: None })
+            (
+                words[0].to_owned(),
+                GroupSpec { nodes, limit: watts(given["limit"]), limit_by_operator: None, owners: None },
+            )
         };
         let all = words.split(|word| *word == "/").map(group).collect();
         self.apply(Event::GroupsSet { groups: Groups::new(all).expect("groups"), by: "root".into() });
