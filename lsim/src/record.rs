@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use limo_model::{Energy, Money, Power, Price, Span, Time};
 use limo_sched::State;
 
+use crate::engine::PoolFigures;
+
 /// Data of a run before its first event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Heading {
@@ -165,6 +167,8 @@ pub struct Summary {
     pub switches: Switches,
     pub steering: Steering,
     pub budgets: Vec<BudgetPeriod>,
+    /// Figures of the owners of nodes, if the nodes have some.
+    pub pool: Option<PoolFigures>,
     /// Rounds of the policy.
     pub rounds: u64,
     /// Plans that the checker refused.

@@ -136,6 +136,7 @@ mod tests {
             treatment: crate::workload::Treatment::default(),
             chunks: None,
             moldable: None,
+            removed: None,
         };
         Workload { jobs: (0..10).map(job).collect(), start: Some(Time::from_unix_ms(1_000)), ..Workload::default() }
     }

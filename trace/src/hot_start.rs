@@ -73,6 +73,7 @@ impl Workload {
                 treatment: Treatment { fills: true, ..Treatment::default() },
                 chunks: Some(chunks[group].1),
                 moldable: None,
+                removed: None,
             }
         });
         let filling: Vec<Job> = filling.collect();
@@ -140,6 +141,7 @@ mod tests {
             treatment: Treatment::default(),
             chunks: None,
             moldable: None,
+            removed: None,
         }
     }
 

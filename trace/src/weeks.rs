@@ -111,6 +111,7 @@ mod tests {
             treatment: crate::workload::Treatment::default(),
             chunks: None,
             moldable: None,
+            removed: None,
         }
     }
 

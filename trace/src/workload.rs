@@ -35,6 +35,8 @@ pub struct Job {
     /// Index in [`Workload::moldables`], if the job has a range of nodes. It takes whole nodes; its processors then only
     /// count in figures.
     pub moldable: Option<u32>,
+    /// Time after its submission at which its user removes it.
+    pub removed: Option<Span>,
 }
 
 /// The range of nodes of a job, and its true running times.
@@ -186,6 +188,7 @@ mod tests {
                 treatment: Treatment::default(),
                 chunks: None,
                 moldable: None,
+                removed: None,
             };
             let mut workload = Workload { jobs: vec![job; 8], ..Workload::default() };
             workload.treat(hundredths, |treatment| treatment.may_suspend = true);

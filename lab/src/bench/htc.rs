@@ -56,6 +56,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
         explore: limo_model::JobShare::NONE,
         queues: limo_model::Queues::default(),
         groups: limo_model::Groups::default(),
+        visits: None,
         until: None,
     };
     let heading = Heading {

@@ -166,6 +166,7 @@ pub fn simulated(
         explore: limo_model::JobShare::NONE,
         queues: limo_model::Queues::default(),
         groups: limo_model::Groups::default(),
+        visits: None,
         until: Some(start + WEEK),
     };
     let window = Window { from: start, until: start + WEEK };

@@ -264,6 +264,7 @@ impl Simulation<'_> {
             switches: account.switches,
             steering: Steering::default(),
             budgets: if self.is_budgeted() { vec![period] } else { Vec::new() },
+            pool: None,
             rounds: *rounds,
             violations: 0,
             host: HostUse::default(),

@@ -48,6 +48,7 @@ fn workload(jobs: &[(i64, i64, u32)]) -> Workload {
         treatment: limo_trace::Treatment::default(),
         chunks: None,
         moldable: None,
+        removed: None,
     };
     Workload { jobs: (1..).zip(jobs).map(job).collect(), ..Workload::default() }
 }

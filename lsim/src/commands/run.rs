@@ -7,7 +7,7 @@ use anyhow::Result;
 use limo_model::decimal;
 
 use crate::engine::simulate;
-use crate::output::{Metrics, Output};
+use crate::output::{Metrics, Output, pool};
 use crate::record::{Heading, Steering, Summary, Window};
 use crate::setup::Setup;
 
@@ -107,6 +107,9 @@ fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
     let Steering { caps, suspended, requeued, .. } = summary.steering;
     if caps + suspended + requeued > 0 {
         line("steering", format!("{caps} changes of a node's caps, {suspended} suspended, {requeued} requeued"));
+    }
+    for (name, value) in summary.pool.iter().flat_map(pool::lines) {
+        line(&name, value);
     }
     table
 }

@@ -6,6 +6,7 @@ use std::cmp::Reverse;
 use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Span, StopReason, Usage};
 use limo_sched::{Command, Event, Sleep};
 
+use super::ledger::{Facts, Switched};
 use super::{Change, Load, Present, Run, Running, Simulation, SimulationError};
 use crate::record::{Fate, JobRow, Sink};
 
@@ -15,7 +16,9 @@ pub enum Due {
     /// Nodes are awake; the number is the key of the entry in `switches`.
     Awake(u64),
     Asleep(u64),
-    Start(JobId),
+    /// A node has started anew.
+    Rebooted(NodeId),
+    Start(JobId, Attempt),
     /// The attempt was cancelled, or has reached its time limit.
     Stop(JobId, Attempt),
     /// The attempt makes room, and its job will run again.
@@ -28,6 +31,8 @@ pub enum Due {
         attempt: Attempt,
         full: bool,
     },
+    /// The user of a job removes it.
+    Remove(JobId),
     Meter,
 }
 
@@ -44,6 +49,11 @@ pub struct Used {
     pub energy: Energy,
     /// Cost; `None` without prices.
     pub cost: Option<Money>,
+}
+
+/// Returns all nodes of some runs.
+fn each(runs: &[(NodeId, u32)]) -> impl Iterator<Item = NodeId> + '_ {
+    runs.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId))
 }
 
 impl<L: Load, S: Sink> Simulation<'_, L, S> {
@@ -63,6 +73,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                     order: 0,
                     moved: None,
                     before: Energy::ZERO,
+                    still: Span::ZERO,
+                    still_since: None,
                 });
                 if after.is_empty() {
                     self.start_when_awake(job)?;
@@ -97,21 +109,32 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             // The effect on the job is part of its running time.
             Command::Signal { .. } | Command::UsedUp { .. } => {}
             Command::Sleep { nodes } => {
+                self.note_all(&nodes, |facts| facts.switched = Switched::Down);
                 for (at, runs) in self.machine.sleep(&nodes) {
                     self.switched += 1;
                     self.switches.insert(self.switched, runs);
                     self.due.push(Reverse((at, Due::Asleep(self.switched))));
                 }
             }
-            Command::Wake { nodes } => {
-                for (at, runs) in self.machine.wake(&nodes) {
-                    self.switched += 1;
-                    self.switches.insert(self.switched, runs);
-                    self.due.push(Reverse((at, Due::Awake(self.switched))));
-                }
-            }
+            Command::Wake { nodes } => self.wake(&nodes),
         }
         Ok(())
+    }
+
+    /// Wakes sleeping nodes.
+    pub fn wake(&mut self, nodes: &[(NodeId, u32)]) {
+        self.note_all(nodes, |facts| facts.switched = Switched::Up);
+        for (at, runs) in self.machine.wake(nodes) {
+            self.switched += 1;
+            self.switches.insert(self.switched, runs);
+            self.due.push(Reverse((at, Due::Awake(self.switched))));
+        }
+    }
+
+    fn note_all(&mut self, runs: &[(NodeId, u32)], change: impl Fn(&mut Facts)) {
+        if self.visiting.is_some() {
+            each(runs).for_each(|node| self.note(node, &change));
+        }
     }
 
     /// Starts a job now, or when its nodes are awake and ready.
@@ -121,7 +144,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if waking.is_none() && delay <= Span::ZERO {
             return self.start(id);
         }
-        self.due.push(Reverse((waking.unwrap_or(self.now) + delay, Due::Start(id))));
+        let attempt = run.attempt;
+        self.due.push(Reverse((waking.unwrap_or(self.now) + delay, Due::Start(id, attempt))));
         Ok(())
     }
 
@@ -136,6 +160,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         run.order = self.started;
         let full = running.walltime == Some(takes);
         self.due.push(Reverse((self.now + takes, Due::End { started: self.started, job: id, attempt, full })));
+        self.note_job(id, |facts| facts.running += 1);
         self.apply(&Event::Started { job: id, attempt })?;
         self.begin_capped(id);
         Ok(())
@@ -146,14 +171,27 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Due::Awake(switch) => {
                 let nodes = self.switches.remove(&switch).unwrap_or_default();
                 self.machine.awake(&nodes);
-                self.apply(&Event::Awake { nodes })
+                self.note_all(&nodes, |facts| facts.switched = Switched::Awake);
+                self.apply(&Event::Awake { nodes: nodes.clone() })?;
+                self.reboot_awake(&nodes)
             }
             Due::Asleep(switch) => {
                 let nodes = self.switches.remove(&switch).unwrap_or_default();
                 self.machine.asleep(&nodes);
-                self.apply(&Event::Asleep { nodes })
+                self.note_all(&nodes, |facts| facts.switched = Switched::Asleep);
+                self.apply(&Event::Asleep { nodes: nodes.clone() })?;
+                if self.visiting.is_some() {
+                    each(&nodes).for_each(|node| self.wake_for_owner(node));
+                }
+                self.reboot_awake(&nodes)
             }
-            Due::Start(id) => self.start(id),
+            Due::Rebooted(node) => self.rebooted(node),
+            Due::Start(id, attempt) if self.is_attempt(id, attempt) => self.start(id),
+            Due::Start(..) => Ok(()),
+            Due::Remove(job) if self.core.job(job).is_some() => {
+                self.apply(&Event::CancelRequested { job, by: "user".to_owned() })
+            }
+            Due::Remove(_) => Ok(()),
             Due::Stop(job, attempt) => self.end(job, attempt, Way::Told),
             Due::Requeue(job, attempt) => self.requeue(job, attempt),
             Due::End { job, attempt, full, .. } if self.is_end(job, attempt, full) => {
@@ -161,6 +199,18 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             }
             Due::End { .. } => Ok(()),
             Due::Meter => self.meter(),
+        }
+    }
+
+    fn is_attempt(&self, id: JobId, attempt: Attempt) -> bool {
+        self.jobs.get(id).and_then(|job| job.run.as_ref()).is_some_and(|run| run.attempt == attempt)
+    }
+
+    /// Begins the reboots that waited for nodes to be awake or asleep.
+    fn reboot_awake(&mut self, runs: &[(NodeId, u32)]) -> Result<(), SimulationError> {
+        match self.visiting {
+            Some(_) => each(runs).try_for_each(|node| self.reboot_if_pending(node)),
+            None => Ok(()),
         }
     }
 
@@ -172,11 +222,16 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if !killed && !was_steered && !self.load.fails(index) {
             self.learn((id, index), &run, self.now - run.started.unwrap_or(self.now))?;
         }
+        if let Some(part) = run.placement.first().filter(|_| !killed) {
+            self.count_work(part.unit.node, run.worked(self.now), None);
+            self.count_overhead(index, run.running.run);
+        }
         let used = self.leave(id, &run);
         self.row(id, index, (&run, used), killed)?;
         let outcome = if killed { Outcome::Signaled(15) } else { Outcome::Exited(self.load.fails(index).into()) };
         let usage = Usage { elapsed: self.now - run.started.unwrap_or(self.now), ..Usage::default() };
-        self.apply(&Event::Ended { job: id, attempt, outcome, usage })
+        self.apply(&Event::Ended { job: id, attempt, outcome, usage })?;
+        self.reboot_after(&run.placement)
     }
 
     /// Removes a run from its nodes. Returns the energy and cost.
@@ -194,6 +249,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         };
         if run.started.is_some() {
             self.machine.give(&run.placement, task.map_or(run.running.draw, |task| Some(task.draw())));
+            self.note_end(run);
         }
         let prices = self.core.prices();
         Used { energy, cost: limo_sched::cost_of(energy, started, span, prices) }

@@ -10,7 +10,7 @@ use limo_trace::platform::Unit;
 use limo_trace::{Platform, Workload};
 
 use super::request::{self, node_specs};
-use super::{Mispredict, Variations};
+use super::{Mispredict, Variations, Visits};
 use crate::record::{Fate, JobRow};
 
 /// Jobs, each with an index, and other events of the cluster.
@@ -65,6 +65,16 @@ pub trait Load {
         Vec::new()
     }
 
+    /// Returns the time at which the user of a job removes it.
+    fn removed(&self, _index: usize) -> Option<Time> {
+        None
+    }
+
+    /// Returns the owners and the reboots of nodes, if there are any.
+    fn visits(&self) -> Option<&Visits> {
+        None
+    }
+
     /// Returns other events, in order of time.
     fn changes(&self) -> &[(Time, Change)] {
         &[]
@@ -115,9 +125,19 @@ pub struct Trace<'a> {
     pub changes: &'a [(Time, Change)],
     /// Predictions of draws, some of them wrong; without it the scheduler has none.
     pub mispredict: Option<Mispredict>,
+    pub visits: Option<&'a Visits>,
 }
 
 impl Load for Trace<'_> {
+    fn removed(&self, index: usize) -> Option<Time> {
+        let job = &self.workload.jobs[index];
+        job.removed.map(|after| self.start + job.submit + after)
+    }
+
+    fn visits(&self) -> Option<&Visits> {
+        self.visits
+    }
+
     fn changes(&self) -> &[(Time, Change)] {
         self.changes
     }

@@ -5,6 +5,7 @@
 //! together with ends. Uses no clock.
 
 mod happen;
+mod ledger;
 mod load;
 mod machine;
 mod mispredict;
@@ -14,6 +15,7 @@ mod run;
 mod spending;
 mod steer;
 mod task;
+mod visits;
 mod watch;
 
 use std::cmp::Reverse;
@@ -29,6 +31,8 @@ use thiserror::Error;
 
 use crate::record::{Fate, HostUse, Sample, Sink, Summary, WriteError};
 use happen::Due;
+use ledger::NodeLedger;
+pub use ledger::{NodeActivity, Spent, SpentByGroup};
 pub use load::{Change, Load, Running, Trace};
 use machine::Machine;
 pub use mispredict::Mispredict;
@@ -37,6 +41,8 @@ pub use request::node_specs;
 use run::Run;
 pub use spending::Spending;
 use steer::Steered;
+use visits::Visiting;
+pub use visits::{DailyReboot, OwnerVisit, PoolFigures, Visits, Wasted};
 
 /// Inputs of a simulation.
 #[derive(Debug, Clone)]
@@ -64,6 +70,8 @@ pub struct Scenario<'a> {
     pub queues: Queues,
     /// Groups of nodes with limits of their own.
     pub groups: Groups,
+    /// Owners and reboots of nodes, if there are any.
+    pub visits: Option<&'a Visits>,
     /// Time until which the simulation continues even without work, so that measurements are complete.
     pub until: Option<Time>,
 }
@@ -135,6 +143,8 @@ struct Simulation<'a, L, S> {
     switched: u64,
     started: u64,
     steered: Steered,
+    /// Owners and reboots of nodes, and what the nodes do, if the load has owners.
+    visiting: Option<Visiting>,
     /// Model of the jobs so far, if there is one.
     predictions: Option<Predictions>,
     /// True if the meter is to be read again.
@@ -160,7 +170,8 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
         limits => (limits, Vec::new()),
     };
     let Scenario { profiles, variation, predict, mispredict, .. } = *scenario;
-    let load = Trace { workload, platform, start, profiles, variation, predict, changes: &changes, mispredict };
+    let (changes, visits) = (&changes, scenario.visits);
+    let load = Trace { workload, platform, start, profiles, variation, predict, changes, mispredict, visits };
     let Scenario { explore, until, .. } = *scenario;
     let (queues, groups) = (scenario.queues.clone(), scenario.groups.clone());
     simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, queues, groups, until }, sink)
@@ -198,6 +209,7 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
         switched: 0,
         started: 0,
         steered: Steered::default(),
+        visiting: None,
         predictions: load.predicts().then(Predictions::default),
         metering: false,
         metered_uj: 0,
@@ -207,6 +219,10 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
         intervals: Vec::new(),
     };
     simulation.set_up(rules)?;
+    if simulation.visiting.is_some() {
+        // Idle nodes may fall asleep long before the first job.
+        simulation.round()?;
+    }
     // The draw before the first event also counts.
     simulation.sample()?;
     while let Some(at) = simulation.next_time() {
@@ -242,7 +258,11 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         for spec in load.nodes() {
             self.apply(&Event::NodeUp { spec })?;
         }
-        self.machine.only(self.core.nodes().len());
+        let nodes = self.core.nodes().len();
+        self.machine.only(nodes);
+        if load.visits().is_some() {
+            self.visiting = Some(Visiting::new(NodeLedger::new(load.platform(), self.now), nodes, self.now));
+        }
         for (key, profile) in load.profiles() {
             self.apply(&Event::ProfileSet { key: key.clone(), profile: Some(*profile), by: by() })?;
         }
@@ -276,11 +296,14 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let submit = self.load.submitted(self.next);
         let change = self.load.changes().get(self.next_change).map(|(at, _)| *at);
         let due = self.due.peek().map(|Reverse((at, _))| *at);
+        let visits = self.visiting.as_ref().zip(self.load.visits());
+        let owner = visits.and_then(|(visiting, visits)| visiting.next_time(visits));
         // Meters and wake-ups never end, so they matter only while there is work or a measurement.
-        let comes = submit.is_some() || change.is_some();
+        let visited = visits.is_some_and(|(visiting, visits)| !visiting.is_over(visits));
+        let comes = submit.is_some() || change.is_some() || visited;
         let over = !comes && self.jobs.is_empty() && self.switches.is_empty();
         let stuck = !comes && due.is_none() && self.wake_at.is_none();
-        let next = [submit, change, due, self.wake_at, self.step_at].into_iter().flatten().min();
+        let next = [submit, change, owner, due, self.wake_at, self.step_at].into_iter().flatten().min();
         match self.until.filter(|until| *until > self.now) {
             Some(until) if over || stuck => Some(next.map_or(until, |next| next.min(until))),
             _ if over || stuck => None,
@@ -305,7 +328,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             }
             due.push(next.1);
         }
-        let changed = self.change_all()?;
+        let changed = self.visit_all()? | self.change_all()?;
         if self.submit_all()? || changed {
             self.round()?;
         }
@@ -354,6 +377,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         match submitted {
             Ok(()) => {
                 self.jobs.insert(id, Present { index, run: None });
+                self.due.extend(self.load.removed(index).map(|at| Reverse((at.max(self.now), Due::Remove(id)))));
             }
             // The job is larger than the platform, or its queue does not accept it.
             Err(_) if self.load.counts(index) => self.sink.job(&self.load.row(index, Fate::Refused))?,

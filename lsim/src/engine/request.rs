@@ -142,6 +142,7 @@ mod tests {
             treatment,
             chunks: None,
             moldable: None,
+            removed: None,
         };
         let found = request(&platform, &Workload::default(), &job);
         assert_eq!((found.nodes.get(), found.is_packed()), (8, true));

@@ -1,6 +1,6 @@
 //! The run of a job on its nodes.
 
-use limo_model::{Attempt, Energy, Placement, Time};
+use limo_model::{Attempt, Energy, Placement, Span, Time};
 
 use super::Running;
 
@@ -15,9 +15,30 @@ pub struct Run {
     /// Time since which it has its nodes, if it had others before, and its share of the idle energy of those.
     pub moved: Option<Time>,
     pub before: Energy,
+    /// Time for which it has stood still, and the time since which it does.
+    pub still: Span,
+    pub still_since: Option<Time>,
 }
 
 impl Run {
+    /// Returns the time for which it has worked.
+    pub fn worked(&self, now: Time) -> Span {
+        let still = self.still_since.map_or(self.still, |since| self.still + (now - since));
+        self.started.map_or(Span::ZERO, |started| now - started - still)
+    }
+
+    /// Suspends or resumes it. Returns true if this changes anything.
+    pub fn stand_still(&mut self, now: Time, paused: bool) -> bool {
+        if paused == self.still_since.is_some() {
+            return false;
+        }
+        match self.still_since.take() {
+            None => self.still_since = Some(now),
+            Some(since) => self.still = self.still + (now - since),
+        }
+        true
+    }
+
     /// Returns the time since which it runs on its nodes; meaningful once it has started.
     pub fn since(&self) -> Time {
         self.moved.or(self.started).unwrap_or(Time::MAX)

@@ -100,6 +100,15 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         *count += 1;
         self.steered.any = true;
         self.change(job, |task| task.pause(now, paused));
+        let run = self.jobs.get_mut(job).and_then(|present| present.run.as_mut());
+        if let Some(run) = run.filter(|run| run.started.is_some())
+            && run.stand_still(now, paused)
+        {
+            self.note_job(job, |facts| match paused {
+                true => (facts.running, facts.still) = (facts.running - 1, facts.still + 1),
+                false => (facts.running, facts.still) = (facts.running + 1, facts.still - 1),
+            });
+        }
         self.apply(&Event::Paused { job, attempt, paused })
     }
 
@@ -159,9 +168,14 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let Some(present) = self.jobs.get_mut(id) else { return Ok(()) };
         let Some(run) = present.run.take_if(|run| run.attempt == attempt) else { return Ok(()) };
         let index = present.index;
+        let stop = self.core.job(id).and_then(|job| job.assignment()).and_then(|of| of.stop.clone());
+        if let Some((part, (why, _))) = run.placement.first().zip(stop) {
+            self.count_work(part.unit.node, run.worked(self.now), Some(&why));
+        }
         let used = self.leave(id, &run);
         let usage = Usage { elapsed: self.now - run.started.unwrap_or(self.now), ..Usage::default() };
         self.apply(&Event::Ended { job: id, attempt, outcome: Outcome::Signaled(15), usage })?;
+        self.reboot_after(&run.placement)?;
         if self.core.job(id).is_none() {
             self.jobs.remove(id);
             return self.row(id, index, (&run, used), true);

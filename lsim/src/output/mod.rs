@@ -9,6 +9,7 @@ mod jobs;
 mod json;
 mod line;
 mod metrics;
+pub mod pool;
 mod report;
 mod schedule;
 mod sheet;

@@ -7,6 +7,7 @@ use limo_model::{Energy, Money, Time};
 
 use super::json::Json;
 use super::metrics::Metrics;
+use super::pool;
 use crate::record::{BudgetPeriod, ByState, Heading, HostUse, Summary};
 
 /// Returns the file's text; without `host`, the part that equal runs share.
@@ -22,6 +23,9 @@ pub fn text(heading: &Heading, metrics: &Metrics, summary: &Summary, host: Optio
                 budget(json, heading.start, period);
             }
         });
+        if let Some(figures) = &summary.pool {
+            json.key("pool").object(|json| pool::write(json, figures));
+        }
         json.key("rounds").int(i128::from(summary.rounds));
         json.key("violations").int(i128::from(summary.violations));
         json.key("versions").object(|json| json.key("lsim").text(env!("CARGO_PKG_VERSION")));

@@ -11,6 +11,7 @@ use limo_model::{
     VariationKey,
 };
 use limo_trace::curve::{self, Clock, CurveFileError, Table};
+use limo_trace::pool::{self, Pool};
 use limo_trace::{Platform, Workload, batsim, log_crypt, swf};
 
 use crate::engine::node_specs;
@@ -23,28 +24,42 @@ pub struct LoadedPlatform {
     pub platform: Platform,
     /// Speed of each host, in flop/s.
     pub speed: Option<f64>,
+    /// The groups of a pool, if it is one.
+    pub pool: Option<Pool>,
     pub notes: Vec<String>,
 }
 
-/// Reads Limo's TOML or SimGrid's XML, depending on the first character.
+impl From<Platform> for LoadedPlatform {
+    fn from(platform: Platform) -> Self {
+        Self { platform, speed: None, pool: None, notes: Vec::new() }
+    }
+}
+
+/// Reads SimGrid's XML, the groups of a pool, or Limo's TOML, depending on the content.
 ///
 /// # Errors
 /// The errors of the readers.
 pub fn platform(path: &Path) -> Result<LoadedPlatform> {
     if first_character(path)? == Some(b'<') {
         let batsim = batsim::platform(path)?;
-        return Ok(LoadedPlatform { platform: batsim.platform, speed: Some(batsim.speed), notes: batsim.notes });
+        return Ok(LoadedPlatform { speed: Some(batsim.speed), notes: batsim.notes, ..batsim.platform.into() });
     }
-    Ok(LoadedPlatform { platform: Platform::read(path)?, speed: None, notes: Vec::new() })
+    if Pool::is_pool(path) {
+        let pool = Pool::read(path)?;
+        return Ok(LoadedPlatform { pool: Some(pool.clone()), ..pool.platform.into() });
+    }
+    Ok(Platform::read(path)?.into())
 }
 
-/// Reads a `log_crypt` file if its name says so; else Batsim's JSON or the Standard Workload Format, depending on the first
-/// bytes. All may be gzipped.
+/// Reads jobs of a pool if the first line says so, and a `log_crypt` file if its name says so; else Batsim's JSON or the
+/// Standard Workload Format, depending on the first bytes. All may be gzipped.
 ///
 /// # Errors
 /// Those of the readers.
 pub fn workload(path: &Path, options: swf::Options, speed: Option<f64>) -> Result<Workload> {
-    if log_crypt::name(path).is_some() {
+    if pool::is_jobs(path) {
+        Ok(pool::jobs(path)?)
+    } else if log_crypt::name(path).is_some() {
         Ok(log_crypt::load(path)?)
     } else if first_character(path)? == Some(b'{') {
         Ok(batsim::workload(path, batsim::Options { speed })?)

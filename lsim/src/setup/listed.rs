@@ -10,6 +10,10 @@ impl Setup {
         let set = self.part.iter().chain(&self.set).map(|setting| (setting.key.clone(), setting.value.clone()));
         let users: Vec<String> = self.users.iter().map(i32::to_string).collect();
         let given = [
+            ("sessions", self.sessions.as_deref().map(name)),
+            ("start-after", self.start_after.map(exact_span)),
+            ("evict-after", self.evict_after.map(exact_span)),
+            ("reboots", shown(self.reboots)),
             ("budget", shown(self.budget)),
             ("from", self.from.map(exact_span)),
             ("until", self.until.map(exact_span)),

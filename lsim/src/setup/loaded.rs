@@ -25,6 +25,7 @@ impl Loaded {
             explore: self.explore,
             queues: self.queues.clone(),
             groups: self.groups.clone(),
+            visits: self.visits.as_ref(),
             until: self.measured().map(|window| window.until),
         }
     }

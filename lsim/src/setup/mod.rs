@@ -7,6 +7,8 @@ mod groups;
 mod listed;
 mod loaded;
 pub mod options;
+mod owners;
+mod periods;
 mod queues;
 mod values;
 
@@ -15,8 +17,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use limo_model::{
-    Band, Budget, Budgets, Curve, Groups, JobShare, Preset, Price, Profile, ProfileKey, Queues, Release, Span, Time,
-    Variation, as_text,
+    Band, Budgets, Curve, Groups, JobShare, Preset, Price, Profile, ProfileKey, Queues, Release, Span, Variation,
+    as_text,
 };
 use limo_sched::Options;
 use limo_trace::filter::{Carried, Window as Filter};
@@ -24,16 +26,17 @@ use limo_trace::hot_start::filling_profiles;
 use limo_trace::{Platform, Treatment, Workload, swf};
 use serde::Deserialize;
 
-use crate::engine::{Mispredict, Variations};
-use files::name;
+use crate::engine::{Mispredict, Variations, Visits};
+use files::{LoadedPlatform, name};
 use options::choose;
+pub use owners::Reboots;
 pub use values::{Amount, Date, Extent, Ratio, Setting, Share};
 
 /// Options of a setup, under the same names on a command line and in the file of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, clap::Args)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Setup {
-    /// Workload: Standard Workload Format or Batsim's JSON, plain or gzipped
+    /// Workload: Standard Workload Format, Batsim's JSON or jobs of a pool, plain or gzipped
     #[arg(long, value_name = "FILE", required = true)]
     pub trace: Option<PathBuf>,
     /// Policy; `lsim policies` lists them
@@ -49,9 +52,25 @@ pub struct Setup {
     /// Number of nodes with one processor each, with the draws of energy-budget-2017 [default: MaxProcs of the trace]
     #[arg(long, value_name = "N", conflicts_with = "platform", help_heading = "Platform")]
     pub nodes: Option<u32>,
-    /// Nodes and their draws: TOML, or SimGrid's XML
+    /// Nodes and their draws: TOML, SimGrid's XML, or the groups of a pool
     #[arg(long, value_name = "FILE", help_heading = "Platform")]
     pub platform: Option<PathBuf>,
+
+    /// Visits of the owners of nodes: a CSV file of sessions, plain or gzipped
+    #[arg(long, value_name = "FILE", help_heading = "Owners")]
+    pub sessions: Option<PathBuf>,
+    /// Time after a visit in which no job starts, in place of that of the groups
+    #[arg(long, value_name = "SPAN", requires = "platform", help_heading = "Owners")]
+    #[serde(with = "as_text::option")]
+    pub start_after: Option<Span>,
+    /// Time for which a visit suspends jobs until it evicts them, in place of that of the groups
+    #[arg(long, value_name = "SPAN", requires = "platform", help_heading = "Owners")]
+    #[serde(with = "as_text::option")]
+    pub evict_after: Option<Span>,
+    /// Effect of the daily reboots of a pool on jobs: evict, defer (they wait for its end) or off [default: evict]
+    #[arg(long, value_name = "RULE", requires = "platform", help_heading = "Owners")]
+    #[serde(with = "as_text::option")]
+    pub reboots: Option<Reboots>,
 
     /// Energy for one period: 40MWh, or 80% of what all processors would use while they compute
     #[arg(long, value_name = "ENERGY|N%", requires = "from", requires = "until", help_heading = "Energy")]
@@ -175,6 +194,8 @@ pub struct Loaded {
     pub mispredict: Option<Mispredict>,
     pub queues: Queues,
     pub groups: Groups,
+    /// Owners and reboots of nodes, if there are any.
+    pub visits: Option<Visits>,
     measure: Option<Extent>,
     /// Repaired and omitted data, and warnings, one line each.
     pub notes: Vec<String>,
@@ -271,11 +292,12 @@ impl Setup {
     pub fn over_unchecked(&self, workload: Arc<Workload>) -> Result<Loaded> {
         let preset = self.policy.ok_or_else(|| anyhow!("no policy: name one with --policy"))?;
         let (options, mut notes) = self.options()?;
-        if workload.jobs.is_empty() {
+        if workload.jobs.is_empty() && self.sessions.is_none() {
             bail!("no job is left to simulate: widen --window, --users or --first");
         }
-        let (platform, platform_name, platform_notes) = self.cluster(&workload)?;
+        let (LoadedPlatform { platform, notes: platform_notes, pool, .. }, platform_name) = self.cluster(&workload)?;
         let workload = self.hot(workload, &platform)?;
+        let (visits, workload) = self.visits((&platform, pool.as_ref()), workload)?;
         let clock = files::clock(workload.start);
         let prices = self.prices.as_deref().map(|path| files::prices(path, clock)).transpose()?;
         let limits = self.limits.as_deref().map(|path| files::limits(path, clock)).transpose()?;
@@ -289,7 +311,11 @@ impl Setup {
             believed: Self::variation(self.believed_variation.as_deref().or(self.variation.as_deref()), &platform)?,
         };
         let queues = self.queues.as_deref().map(|path| queues::read(path, &platform, &workload)).transpose()?;
-        let groups = self.groups.as_deref().map(|path| groups::read(path, &platform)).transpose()?;
+        let groups = match (&self.groups, &pool) {
+            (Some(path), _) => groups::read(path, &platform)?,
+            (None, Some(pool)) => self.pool_groups(pool)?,
+            (None, None) => Groups::default(),
+        };
         notes.extend(workload.notes.iter().cloned());
         notes.extend(platform_notes);
         notes.extend(check::too_large(&platform, &workload));
@@ -315,7 +341,8 @@ impl Setup {
             explore: self.explore.unwrap_or_default(),
             mispredict: self.mispredict,
             queues: queues.unwrap_or_default(),
-            groups: groups.unwrap_or_default(),
+            groups,
+            visits,
             measure,
             notes,
             names,
@@ -340,44 +367,20 @@ impl Setup {
         choose(preset, (&self.part, &self.set))
     }
 
-    /// Returns the platform, its name, and notes.
-    fn cluster(&self, workload: &Workload) -> Result<(Platform, String, Vec<String>)> {
+    /// Returns the platform and its name.
+    fn cluster(&self, workload: &Workload) -> Result<(LoadedPlatform, String)> {
         if let Some(path) = &self.platform {
             if self.nodes.is_some() {
                 bail!("--nodes and --platform exclude each other: give one of them");
             }
-            let cluster = files::platform(path)?;
-            return Ok((cluster.platform, name(path), cluster.notes));
+            return Ok((files::platform(path)?, name(path)));
         }
         let nodes = self.nodes.or(workload.processors).ok_or_else(|| {
             anyhow!("the trace does not say how many processors its machine has (MaxProcs): give --nodes N or --platform FILE")
         })?;
         let platform = Platform::taurus(nodes);
         platform.check().with_context(|| format!("{nodes} nodes cannot be simulated"))?;
-        Ok((platform, format!("{nodes} nodes of energy-budget-2017"), Vec::new()))
-    }
-
-    /// Returns the budgets, on the clock of the simulation.
-    fn periods(&self, workload: &Workload, platform: &Platform) -> Result<Budgets> {
-        let release = self.release.unwrap_or_default();
-        if let Some(path) = &self.budgets {
-            if self.budget.is_some() {
-                bail!("--budget and --budgets exclude each other: give one of them");
-            }
-            return files::budgets(path, files::clock(workload.start), release);
-        }
-        let Some(amount) = self.budget else { return Ok(Budgets::default()) };
-        let (Some(from), Some(until)) = (self.from, self.until) else {
-            bail!("--budget {amount} needs a period: give --from and --until, for example --from 2d --until 5d");
-        };
-        if from < Span::ZERO || until <= from {
-            bail!(
-                "--from {from} --until {until}: the period of a budget must end after its begin and must not begin before the workload"
-            );
-        }
-        let start = workload.start.unwrap_or(Time::from_unix_ms(0));
-        let energy = amount.energy(check::full(platform), until - from);
-        Ok(Budgets::new(vec![Budget { from: start + from, until: start + until, energy, release }])?)
+        Ok((platform.into(), format!("{nodes} nodes of energy-budget-2017")))
     }
 }
 

@@ -4,6 +4,7 @@ mod capping;
 mod compare;
 mod equal;
 mod groups;
+mod owners;
 mod pools;
 mod predict;
 mod queues;

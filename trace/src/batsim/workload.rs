@@ -212,6 +212,7 @@ impl Reading<'_> {
             },
             chunks: None,
             moldable: None,
+            removed: None,
         })
     }
 

@@ -64,6 +64,7 @@ impl<'a> Bodies<'a> {
             treatment: crate::workload::Treatment::default(),
             chunks: None,
             moldable: None,
+            removed: None,
         }
     }
 

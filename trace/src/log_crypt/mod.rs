@@ -127,6 +127,7 @@ pub fn workload(logged: &[LoggedJob]) -> Workload {
             treatment: Treatment::default(),
             chunks: Some(chunks),
             moldable: None,
+            removed: None,
         });
     }
     workload.jobs.sort_by_key(|job| job.submit);

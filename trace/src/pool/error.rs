@@ -39,6 +39,8 @@ pub enum PoolError {
     NoYear { file: String, line: u64, value: String },
     #[error("{file}:{line}: more than {OPEN_LIMIT} jobs are submitted and have not ended: import fewer files at once")]
     OpenJobs { file: String, line: u64 },
+    #[error("{file}: the first line is `{value}`: expected `{wanted}`")]
+    Head { file: String, value: String, wanted: &'static str },
     #[error("{file}:{line}: the line has {found} cells, but needs {wanted}")]
     Cells { file: String, line: u64, found: usize, wanted: &'static str },
     #[error("{file}:{line}: {name} is `{value}`: {reason}")]

@@ -12,7 +12,10 @@ use super::error::PoolError;
 use super::job::{Outcome, PoolJob};
 
 /// First line of prepared jobs.
-const JOBS: &str = "id,batch,submit,duration,user,result,removed,bytes_in,bytes_out\n";
+pub(super) const JOBS: &str = "id,batch,submit,duration,user,result,removed,bytes_in,bytes_out\n";
+
+/// First line of prepared sessions.
+pub(super) const SESSIONS: &str = "login,logout,computer,user\n";
 
 /// Writes a file atomically, gzipped if its name ends in `.gz`.
 ///

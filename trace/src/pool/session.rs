@@ -118,7 +118,7 @@ impl Sessions {
     }
 
     fn write_to(&self, out: &mut dyn Write) -> io::Result<()> {
-        out.write_all(b"login,logout,computer,user\n")?;
+        out.write_all(prepared::SESSIONS.as_bytes())?;
         for session in &self.sessions {
             write!(out, "{},{},", text(session.login.into(), 3), text(session.logout.into(), 3))?;
             prepared::cell(out, self.computers.name(session.computer))?;

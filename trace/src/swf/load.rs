@@ -150,6 +150,7 @@ fn job(record: &Record, options: Options, counts: &mut Counts) -> Result<Option<
         treatment: crate::workload::Treatment::default(),
         chunks: None,
         moldable: None,
+        removed: None,
     }))
 }
 

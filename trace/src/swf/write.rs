@@ -110,6 +110,7 @@ mod tests {
             treatment: crate::workload::Treatment::default(),
             chunks: None,
             moldable: None,
+            removed: None,
         };
         let bare = Job { number: 8, submit: Span::from_secs(9), wait: None, walltime: None, user: -1, ..job };
         Workload {

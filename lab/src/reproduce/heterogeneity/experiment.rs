@@ -123,6 +123,7 @@ pub fn job(number: i64, submit: Span, (index, kind): (usize, &JobKind)) -> Job {
         treatment: Treatment::default(),
         chunks: None,
         moldable: None,
+        removed: None,
     }
 }
 

@@ -1,0 +1,203 @@
+//! NodeLedger of the nodes of a pool: what each node does, for how long, and with which energy (htc-sim-2015, equation 1).
+//!
+//! An owner counts as full load. A job beside an owner adds nothing, whether it runs or stands still.
+
+use limo_model::{Energy, NodeId, Power, Span, Time};
+use limo_trace::Platform;
+use limo_trace::platform::{Draw, Rest};
+
+/// State of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeActivity {
+    /// Asleep.
+    Sleep,
+    /// Awake, without a job or an owner.
+    Idle,
+    /// Used by its owner.
+    User,
+    /// Running a job.
+    Job,
+    /// Running a job beside its owner.
+    Both,
+    /// With a job that stands still.
+    Suspended,
+    /// Falling asleep.
+    Down,
+    /// Waking.
+    Up,
+    /// Starting anew.
+    Reboot,
+}
+
+impl NodeActivity {
+    /// All states, in the order of reports.
+    pub const ALL: [Self; 9] = [
+        Self::Sleep,
+        Self::Idle,
+        Self::User,
+        Self::Job,
+        Self::Both,
+        Self::Suspended,
+        Self::Down,
+        Self::Up,
+        Self::Reboot,
+    ];
+
+    /// Returns the name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sleep => "sleep",
+            Self::Idle => "idle",
+            Self::User => "user",
+            Self::Job => "job",
+            Self::Both => "both",
+            Self::Suspended => "suspended",
+            Self::Down => "down",
+            Self::Up => "up",
+            Self::Reboot => "reboot",
+        }
+    }
+}
+
+/// Power state of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Switched {
+    #[default]
+    Awake,
+    Down,
+    Asleep,
+    Up,
+}
+
+/// What is known of a node.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Facts {
+    pub owner: bool,
+    /// Numbers of jobs that run, and that stand still.
+    pub running: u16,
+    pub still: u16,
+    pub switched: Switched,
+    pub reboots: bool,
+}
+
+impl Facts {
+    pub fn has_job(&self) -> bool {
+        self.running + self.still > 0
+    }
+
+    fn activity(&self) -> NodeActivity {
+        match self.switched {
+            _ if self.reboots => NodeActivity::Reboot,
+            Switched::Asleep => NodeActivity::Sleep,
+            Switched::Down => NodeActivity::Down,
+            Switched::Up => NodeActivity::Up,
+            Switched::Awake if self.running > 0 && self.owner => NodeActivity::Both,
+            Switched::Awake if self.running > 0 => NodeActivity::Job,
+            Switched::Awake if self.still > 0 => NodeActivity::Suspended,
+            Switched::Awake if self.owner => NodeActivity::User,
+            Switched::Awake => NodeActivity::Idle,
+        }
+    }
+
+    /// Returns true if an owner or a reboot loads the node, and no job does.
+    fn is_loaded_apart(&self) -> bool {
+        let awake = self.switched == Switched::Awake;
+        awake && self.running == 0 && (self.owner || self.reboots)
+    }
+}
+
+/// Time and energy of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Spent {
+    pub span: Span,
+    /// In µJ (mW x ms).
+    pub uj: i128,
+}
+
+impl Spent {
+    /// Returns the energy, rounded down to mJ.
+    pub fn energy(&self) -> Energy {
+        Energy::from_mj(i64::try_from(self.uj.div_euclid(1_000)).unwrap_or(i64::MAX))
+    }
+}
+
+struct OfNode {
+    group: u16,
+    facts: Facts,
+    since: Time,
+    spent: [Spent; 9],
+}
+
+/// Time and energy by state, for each group of the platform.
+pub type SpentByGroup = Vec<[Spent; 9]>;
+
+pub struct NodeLedger {
+    draws: Vec<(Draw, Option<Rest>)>,
+    nodes: Vec<OfNode>,
+}
+
+impl NodeLedger {
+    pub fn new(platform: &Platform, now: Time) -> Self {
+        let entry = |group: u16| OfNode { group, facts: Facts::default(), since: now, spent: Default::default() };
+        let nodes = (0..).zip(&platform.groups).flat_map(|(group, of)| (0..of.count).map(move |_| entry(group)));
+        Self { nodes: nodes.collect(), draws: platform.groups.iter().map(|group| (group.draw, group.rest)).collect() }
+    }
+
+    pub fn facts(&self, node: NodeId) -> Facts {
+        self.nodes.get(node.0 as usize).map(|entry| entry.facts).unwrap_or_default()
+    }
+
+    /// Returns the draw of a node under full load.
+    pub fn busy(&self, node: NodeId) -> Power {
+        self.nodes.get(node.0 as usize).map_or(Power::ZERO, |entry| self.draws[usize::from(entry.group)].0.busy)
+    }
+
+    /// Changes what is known of a node. Returns the change of its draw above that of its jobs.
+    pub fn change(&mut self, node: NodeId, now: Time, change: impl FnOnce(&mut Facts)) -> Power {
+        let Some(entry) = self.nodes.get_mut(node.0 as usize) else { return Power::ZERO };
+        let (draw, rest) = &self.draws[usize::from(entry.group)];
+        count(entry, draw, rest.as_ref(), now);
+        let before = entry.facts.is_loaded_apart();
+        change(&mut entry.facts);
+        let more = draw.busy - draw.idle;
+        match (before, entry.facts.is_loaded_apart()) {
+            (false, true) => more,
+            (true, false) => -more,
+            _ => Power::ZERO,
+        }
+    }
+
+    /// Returns the times and energies until `now`, by group.
+    pub fn close(mut self, now: Time) -> SpentByGroup {
+        let mut groups = vec![[Spent::default(); 9]; self.draws.len()];
+        for entry in &mut self.nodes {
+            let (draw, rest) = &self.draws[usize::from(entry.group)];
+            count(entry, draw, rest.as_ref(), now);
+            for (sum, spent) in groups[usize::from(entry.group)].iter_mut().zip(entry.spent) {
+                sum.span = sum.span + spent.span;
+                sum.uj += spent.uj;
+            }
+        }
+        groups
+    }
+}
+
+fn count(entry: &mut OfNode, draw: &Draw, rest: Option<&Rest>, now: Time) {
+    let span = now - entry.since;
+    if span <= Span::ZERO {
+        return;
+    }
+    entry.since = now;
+    let activity = entry.facts.activity();
+    let draw = match activity {
+        NodeActivity::Idle => draw.idle,
+        NodeActivity::Suspended if !entry.facts.owner => draw.idle,
+        NodeActivity::Sleep => rest.map_or(draw.idle, |rest| rest.draw),
+        NodeActivity::Down => rest.map_or(draw.idle, |rest| rest.down_draw),
+        NodeActivity::Up => rest.map_or(draw.idle, |rest| rest.up_draw),
+        _ => draw.busy,
+    };
+    let spent = &mut entry.spent[activity as usize];
+    spent.span = spent.span + span;
+    spent.uj += i128::from(draw.mw()) * i128::from(span.ms());
+}

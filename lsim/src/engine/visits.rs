@@ -1,0 +1,327 @@
+//! Owners of nodes and daily reboots: the events of a pool that no job causes.
+//!
+//! A reboot evicts the jobs of a node, or waits for their end if it is deferred. It waits for an owner to leave, and is left
+//! out if its window ends meanwhile. A sleeping node is woken for it.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use limo_model::{Eviction, JobId, NodeId, Part, Power, Span, StopReason, Time, nodes};
+use limo_sched::{Event, Sleep};
+
+use super::happen::Due;
+use super::ledger::{Facts, NodeLedger, SpentByGroup, Switched};
+use super::{Load, Run, Simulation, SimulationError};
+use crate::record::Sink;
+
+/// Duration of a reboot.
+const REBOOT: Span = Span::from_secs(300);
+
+const DAY: Span = Span::from_secs(86_400);
+
+/// OwnerVisit of an owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnerVisit {
+    pub login: Time,
+    pub logout: Time,
+    pub node: NodeId,
+}
+
+/// Daily reboot of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DailyReboot {
+    /// Time of the day (UTC).
+    pub at: Span,
+    /// End of the window, as a time of the day.
+    pub until: Span,
+    pub node: NodeId,
+}
+
+/// Owners and reboots of nodes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Visits {
+    /// By login.
+    pub visits: Vec<OwnerVisit>,
+    /// By time of the day.
+    pub reboots: Vec<DailyReboot>,
+    /// True if a reboot waits for the end of a job.
+    pub defers: bool,
+}
+
+/// Work of attempts that were evicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wasted {
+    pub evictions: u64,
+    pub span: Span,
+    pub uj: i128,
+}
+
+/// Figures of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PoolFigures {
+    pub ledger: SpentByGroup,
+    /// Time from submission to end, less the running time, of each completed job, in milliseconds; in order of ends.
+    pub overheads: Vec<i64>,
+    /// Work of completed jobs.
+    pub good: Wasted,
+    /// By cause: an owner, a reboot.
+    pub wasted: [Wasted; 2],
+    pub visits: u64,
+    pub reboots: u64,
+    /// Reboots that were left out.
+    pub left_out: u64,
+}
+
+/// State of owners and reboots.
+pub struct Visiting {
+    next: usize,
+    logouts: BinaryHeap<Reverse<(Time, u32)>>,
+    /// Owners on each node.
+    present: Vec<u16>,
+    /// Midnight of the present day, and the next of the reboots.
+    midnight: Time,
+    next_reboot: usize,
+    /// Nodes whose reboot waits, with the end of its window.
+    pending: BTreeMap<NodeId, Time>,
+    pub ledger: NodeLedger,
+    pub figures: PoolFigures,
+}
+
+impl Visiting {
+    pub fn new(ledger: NodeLedger, nodes: usize, start: Time) -> Self {
+        let midnight = Time::from_unix_ms(start.unix_ms().div_euclid(DAY.ms()) * DAY.ms());
+        Self {
+            next: 0,
+            logouts: BinaryHeap::new(),
+            present: vec![0; nodes],
+            midnight,
+            next_reboot: 0,
+            pending: BTreeMap::new(),
+            ledger,
+            figures: PoolFigures::default(),
+        }
+    }
+
+    /// Returns true if no owner comes or leaves any more.
+    pub fn is_over(&self, visits: &Visits) -> bool {
+        self.next >= visits.visits.len() && self.logouts.is_empty()
+    }
+
+    /// Returns the time of the next event.
+    pub fn next_time(&self, visits: &Visits) -> Option<Time> {
+        let login = visits.visits.get(self.next).map(|visit| visit.login);
+        let logout = self.logouts.peek().map(|Reverse((at, _))| *at);
+        let reboot = self.reboot_at(visits).filter(|_| !self.is_over(visits));
+        [login, logout, reboot].into_iter().flatten().min()
+    }
+
+    fn reboot_at(&self, visits: &Visits) -> Option<Time> {
+        visits.reboots.get(self.next_reboot).map(|reboot| self.midnight + reboot.at)
+    }
+
+    fn leave_out(&mut self, node: NodeId) {
+        self.pending.remove(&node);
+        self.figures.left_out += 1;
+    }
+}
+
+impl<L: Load, S: Sink> Simulation<'_, L, S> {
+    /// Changes the ledger of a node, if there is one.
+    pub fn note(&mut self, node: NodeId, change: impl FnOnce(&mut Facts)) {
+        if let Some(visiting) = &mut self.visiting {
+            let more = visiting.ledger.change(node, self.now, change);
+            if more != Power::ZERO {
+                self.machine.draw_more(more);
+            }
+        }
+    }
+
+    /// Changes the ledger of all nodes of a job, if there is one.
+    pub fn note_job(&mut self, job: JobId, change: impl Fn(&mut Facts)) {
+        if self.visiting.is_none() {
+            return;
+        }
+        let placement = self.jobs.get(job).and_then(|present| present.run.as_ref()).map(|run| run.placement.clone());
+        nodes(&placement.unwrap_or_default()).for_each(|node| self.note(node, &change));
+    }
+
+    /// Notes the end of a run on its nodes.
+    pub fn note_end(&mut self, run: &Run) {
+        if self.visiting.is_some() {
+            let count = if run.still_since.is_some() {
+                |facts: &mut Facts| facts.still -= 1
+            } else {
+                |facts: &mut Facts| facts.running -= 1
+            };
+            nodes(&run.placement).for_each(|node| self.note(node, count));
+        }
+    }
+
+    /// Counts the time that a completed job spent in the system beyond its running time.
+    pub fn count_overhead(&mut self, index: usize, run: Span) {
+        let submitted = self.load.submitted(index).unwrap_or(self.now);
+        if let Some(visiting) = &mut self.visiting {
+            visiting.figures.overheads.push((self.now - submitted - run).ms());
+        }
+    }
+
+    /// Begins reboots that waited for the end of a job on these nodes.
+    pub fn reboot_after(&mut self, placement: &[Part]) -> Result<(), SimulationError> {
+        if self.visiting.as_ref().is_none_or(|of| of.pending.is_empty()) {
+            return Ok(());
+        }
+        nodes(placement).try_for_each(|node| self.reboot_if_pending(node))
+    }
+
+    /// Lets the owners who are due leave and come, then begins the reboots that are due. Returns true if there were any.
+    pub fn visit_all(&mut self) -> Result<bool, SimulationError> {
+        let Some(visits) = self.load.visits() else { return Ok(false) };
+        let (now, mut any) = (self.now, false);
+        while let Some(node) = self.visiting.as_mut().and_then(|of| of.logout_due(now)) {
+            any = true;
+            self.owner(node, false)?;
+        }
+        while let Some(node) = self.visiting.as_mut().and_then(|of| of.login_due(visits, now)) {
+            any = true;
+            self.owner(node, true)?;
+        }
+        while let Some((node, until)) = self.visiting.as_mut().and_then(|of| of.reboot_due(visits, now)) {
+            any = true;
+            self.want_reboot(node, until)?;
+        }
+        Ok(any)
+    }
+
+    fn owner(&mut self, node: NodeId, comes: bool) -> Result<(), SimulationError> {
+        let Some(visiting) = &mut self.visiting else { return Ok(()) };
+        let Some(present) = visiting.present.get_mut(node.0 as usize) else { return Ok(()) };
+        let before = *present;
+        *present = if comes { before + 1 } else { before - 1 };
+        if before.min(*present) > 0 {
+            return Ok(());
+        }
+        visiting.figures.visits += u64::from(comes);
+        self.note(node, |facts| facts.owner = comes);
+        if comes {
+            self.apply(&Event::OwnerCame { node })?;
+            self.wake_for_owner(node);
+            return Ok(());
+        }
+        self.apply(&Event::OwnerLeft { node })?;
+        self.reboot_if_pending(node)
+    }
+
+    /// Wakes a sleeping node that the core expects to wake for its owner.
+    pub fn wake_for_owner(&mut self, node: NodeId) {
+        let wakes = self.core.node(node).is_some_and(|node| node.sleep() == Sleep::Waking);
+        let sleeps = self.visiting.as_ref().is_some_and(|of| of.ledger.facts(node).switched == Switched::Asleep);
+        if wakes && sleeps {
+            self.wake(&[(node, 1)]);
+        }
+    }
+
+    fn want_reboot(&mut self, node: NodeId, until: Time) -> Result<(), SimulationError> {
+        let Some(visiting) = &mut self.visiting else { return Ok(()) };
+        if visiting.pending.contains_key(&node) {
+            visiting.leave_out(node);
+        }
+        visiting.pending.insert(node, until);
+        self.reboot_if_pending(node)
+    }
+
+    /// Begins a reboot that waited, if it can begin now.
+    pub fn reboot_if_pending(&mut self, node: NodeId) -> Result<(), SimulationError> {
+        let (now, defers) = (self.now, self.load.visits().is_some_and(|visits| visits.defers));
+        let Some(visiting) = &mut self.visiting else { return Ok(()) };
+        let Some(until) = visiting.pending.get(&node).copied() else { return Ok(()) };
+        if now > until {
+            visiting.leave_out(node);
+            return Ok(());
+        }
+        let facts = visiting.ledger.facts(node);
+        match facts.switched {
+            _ if facts.owner || (defers && facts.has_job()) => return Ok(()),
+            Switched::Down | Switched::Up => return Ok(()),
+            Switched::Asleep => {
+                self.apply(&Event::NodeAway { node })?;
+                self.wake(&[(node, 1)]);
+                return Ok(());
+            }
+            Switched::Awake => {}
+        }
+        visiting.pending.remove(&node);
+        for job in self.core.jobs_on(node) {
+            let Some(attempt) = self.core.job(job).and_then(|job| job.assignment()).map(|of| of.attempt) else {
+                continue;
+            };
+            self.apply(&Event::Evicted { job, attempt, node, why: Eviction::Reboot })?;
+            self.requeue(job, attempt)?;
+        }
+        if let Some(visiting) = &mut self.visiting {
+            visiting.figures.reboots += 1;
+        }
+        self.apply(&Event::NodeAway { node })?;
+        self.note(node, |facts| facts.reboots = true);
+        self.due.push(Reverse((self.now + REBOOT, Due::Rebooted(node))));
+        Ok(())
+    }
+
+    pub fn rebooted(&mut self, node: NodeId) -> Result<(), SimulationError> {
+        self.note(node, |facts| facts.reboots = false);
+        let Some(spec) = self.core.node(node).map(|node| node.spec().clone()) else { return Ok(()) };
+        self.apply(&Event::NodeUp { spec })
+    }
+
+    /// Counts the work of an attempt: of a completed job, or wasted by an eviction.
+    pub fn count_work(&mut self, first: NodeId, worked: Span, stop: Option<&StopReason>) {
+        let Some(visiting) = &mut self.visiting else { return };
+        let busy = visiting.ledger.busy(first);
+        let work = match stop {
+            None => &mut visiting.figures.good,
+            Some(StopReason::Evicted { why, .. }) => {
+                let work = &mut visiting.figures.wasted[*why as usize];
+                work.evictions += 1;
+                work
+            }
+            Some(_) => return,
+        };
+        work.span = work.span + worked;
+        work.uj += i128::from(busy.mw()) * i128::from(worked.ms());
+    }
+}
+
+impl Visiting {
+    /// Returns the figures at the end.
+    pub fn close(self, now: Time) -> PoolFigures {
+        PoolFigures { ledger: self.ledger.close(now), ..self.figures }
+    }
+
+    fn logout_due(&mut self, now: Time) -> Option<NodeId> {
+        let Reverse((at, node)) = *self.logouts.peek()?;
+        (at <= now).then(|| {
+            self.logouts.pop();
+            NodeId(node)
+        })
+    }
+
+    fn login_due(&mut self, visits: &Visits, now: Time) -> Option<NodeId> {
+        let visit = visits.visits.get(self.next).filter(|visit| visit.login <= now)?;
+        self.next += 1;
+        self.logouts.push(Reverse((visit.logout, visit.node.0)));
+        Some(visit.node)
+    }
+
+    fn reboot_due(&mut self, visits: &Visits, now: Time) -> Option<(NodeId, Time)> {
+        if self.reboot_at(visits)? > now {
+            return None;
+        }
+        let reboot = visits.reboots[self.next_reboot];
+        let until = self.midnight + reboot.until;
+        self.next_reboot += 1;
+        if self.next_reboot == visits.reboots.len() {
+            self.next_reboot = 0;
+            self.midnight = self.midnight + DAY;
+        }
+        Some((reboot.node, until))
+    }
+}

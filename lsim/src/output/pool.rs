@@ -1,0 +1,111 @@
+//! Figures of a pool: what its nodes did, what jobs waited and what was wasted (htc-sim-2015, section III-H).
+
+use limo_model::{Energy, Span};
+
+use super::json::Json;
+use crate::engine::{NodeActivity, PoolFigures, Spent, Wasted};
+
+/// Causes of evictions, in the order of [`PoolFigures::wasted`].
+const CAUSES: [&str; 2] = ["owners", "reboots"];
+
+/// Overheads of jobs in ascending order, in milliseconds.
+struct Overheads(Vec<i64>);
+
+impl Overheads {
+    fn of(pool: &PoolFigures) -> Self {
+        let mut overheads = pool.overheads.clone();
+        overheads.sort_unstable();
+        Self(overheads)
+    }
+
+    /// Returns the mean, rounded down; `None` without jobs.
+    fn mean(&self) -> Option<i64> {
+        self.0.iter().sum::<i64>().checked_div(i64::try_from(self.0.len()).ok()?)
+    }
+
+    /// Returns the value that this share of the jobs do not exceed, in thousandths.
+    fn at(&self, permille: usize) -> Option<i64> {
+        self.0.get((self.0.len() * permille).div_ceil(1_000).saturating_sub(1)).copied()
+    }
+}
+
+/// Returns lines of a table with a name and a value.
+pub fn lines(pool: &PoolFigures) -> Vec<(String, String)> {
+    let mut lines = Vec::new();
+    let overheads = Overheads::of(pool);
+    let shown = |ms: Option<i64>| ms.map_or("-".to_owned(), |ms| Span::from_ms(ms).to_string());
+    let [mean, median, p95] = [overheads.mean(), overheads.at(500), overheads.at(950)].map(shown);
+    lines.push(("overhead".to_owned(), format!("mean {mean}, median {median}, p95 {p95}")));
+    let work = |of: &Wasted| format!("{} of {}", energy(of.uj), of.span);
+    lines.push(("good work".to_owned(), work(&pool.good)));
+    for (cause, wasted) in CAUSES.into_iter().zip(&pool.wasted) {
+        let text = format!("{} evictions, {} wasted", wasted.evictions, work(wasted));
+        lines.push((format!("evicted, {cause}"), text));
+    }
+    lines.push((
+        "owners".to_owned(),
+        format!("{} visits; {} reboots, {} left out", pool.visits, pool.reboots, pool.left_out),
+    ));
+    for (activity, spent) in NodeActivity::ALL.into_iter().zip(total(pool)) {
+        if spent.span > Span::ZERO {
+            let text = format!("{} in {}", energy(spent.uj), spent.span);
+            lines.push((format!("nodes, {}", activity.name()), text));
+        }
+    }
+    lines
+}
+
+/// Returns the sums over all groups.
+fn total(pool: &PoolFigures) -> [Spent; 9] {
+    let mut sums = [Spent::default(); 9];
+    for group in &pool.ledger {
+        for (sum, spent) in sums.iter_mut().zip(group) {
+            sum.span = sum.span + spent.span;
+            sum.uj += spent.uj;
+        }
+    }
+    sums
+}
+
+fn energy(uj: i128) -> Energy {
+    Energy::from_mj(i64::try_from(uj.div_euclid(1_000)).unwrap_or(i64::MAX))
+}
+
+/// Writes the figures as JSON.
+pub fn write(json: &mut Json, pool: &PoolFigures) {
+    let overheads = Overheads::of(pool);
+    json.key("overhead_s").object(|json| {
+        for (key, ms) in [("mean", overheads.mean()), ("median", overheads.at(500)), ("p95", overheads.at(950))] {
+            json.key(key);
+            match ms {
+                Some(ms) => json.decimal(ms.into(), 3),
+                None => json.null(),
+            }
+        }
+    });
+    let work = |json: &mut Json, key: &str, work: &Wasted| {
+        json.key(key).object(|json| {
+            json.key("evictions").int(work.evictions.into());
+            spent(json, work.span, work.uj);
+        });
+    };
+    work(json, "good", &pool.good);
+    CAUSES.iter().zip(&pool.wasted).for_each(|(cause, wasted)| work(json, &format!("wasted_by_{cause}"), wasted));
+    json.key("visits").int(pool.visits.into());
+    json.key("reboots").int(pool.reboots.into());
+    json.key("reboots_left_out").int(pool.left_out.into());
+    json.key("groups").array(|json| {
+        for group in &pool.ledger {
+            json.object(|json| {
+                for (activity, of) in NodeActivity::ALL.into_iter().zip(group) {
+                    json.key(activity.name()).object(|json| spent(json, of.span, of.uj));
+                }
+            });
+        }
+    });
+}
+
+fn spent(json: &mut Json, span: Span, uj: i128) {
+    json.key("node_s").decimal(span.ms().into(), 3);
+    json.key("energy_j").decimal(uj.div_euclid(1_000), 3);
+}

@@ -1,0 +1,139 @@
+//! `--sessions` and `--reboots`: the owners of a pool's computers, and when these start anew.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use limo_model::{Digest, GroupSpec, Groups, NodeId, Span, Time};
+use limo_trace::pool::{self, Pool};
+use limo_trace::{Platform, Workload};
+
+use super::Setup;
+use crate::engine::{DailyReboot, OwnerVisit, Visits, node_specs};
+
+const DAY_MS: i64 = 86_400_000;
+
+/// What happens to jobs at the daily reboots of `groups.toml`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reboots {
+    /// There are no reboots.
+    Off,
+    /// They evict jobs.
+    #[default]
+    Evict,
+    /// They wait for the end of jobs.
+    Defer,
+}
+
+impl FromStr for Reboots {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(Self::Off),
+            "evict" => Ok(Self::Evict),
+            "defer" => Ok(Self::Defer),
+            _ => Err(format!("`{text}` is not a rule for reboots: off, evict or defer")),
+        }
+    }
+}
+
+impl fmt::Display for Reboots {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Evict => "evict",
+            Self::Defer => "defer",
+        })
+    }
+}
+
+impl Setup {
+    /// Returns the groups of a pool, with the times of the options in place of their own.
+    pub(super) fn pool_groups(&self, pool: &Pool) -> Result<Groups> {
+        let of = |(name, spec): (&str, &GroupSpec)| {
+            let owners = spec.owners.map(|mut rules| {
+                rules.start_after = self.start_after.unwrap_or(rules.start_after);
+                rules.evict_after = self.evict_after.unwrap_or(rules.evict_after);
+                rules
+            });
+            (name.to_owned(), GroupSpec { owners, ..spec.clone() })
+        };
+        Groups::new(pool.groups.iter().map(of).collect()).context("--start-after and --evict-after")
+    }
+
+    /// Reads the visits of owners, and finds the times of reboots. A workload with earlier visits begins at their first
+    /// midnight.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a computer is not in the platform.
+    pub(super) fn visits(
+        &self,
+        (platform, pool): (&Platform, Option<&Pool>),
+        workload: Arc<Workload>,
+    ) -> Result<(Option<Visits>, Arc<Workload>)> {
+        let defers = self.reboots == Some(Reboots::Defer);
+        let wanted = pool.filter(|_| self.reboots != Some(Reboots::Off));
+        let reboots = wanted.map(|pool| reboots(platform, pool)).unwrap_or_default();
+        let Some(path) = &self.sessions else {
+            let visits = Visits { visits: Vec::new(), reboots, defers };
+            return Ok((pool.map(|_| visits), workload));
+        };
+        let visits = visits_of(path, platform)?;
+        let begins = visits.first().map(|visit| Time::from_unix_ms(visit.login.unix_ms().div_euclid(DAY_MS) * DAY_MS));
+        let workload = match (begins, workload.start) {
+            (Some(begins), start) if start.is_none_or(|start| begins < start) => {
+                let mut workload = Arc::unwrap_or_clone(workload);
+                let later = start.map_or(Span::ZERO, |start| start - begins);
+                workload.jobs.iter_mut().for_each(|job| job.submit = job.submit + later);
+                workload.start = Some(begins);
+                Arc::new(workload)
+            }
+            _ => workload,
+        };
+        Ok((Some(Visits { visits, reboots, defers }), workload))
+    }
+}
+
+fn visits_of(path: &Path, platform: &Platform) -> Result<Vec<OwnerVisit>> {
+    let read = pool::sessions(path)?;
+    let nodes: HashMap<String, NodeId> =
+        (0..).zip(node_specs(platform)).map(|(id, spec)| (spec.name, NodeId(id))).collect();
+    let mut known: HashMap<u32, NodeId> = HashMap::new();
+    let mut visits = Vec::with_capacity(read.sessions.len());
+    for session in &read.sessions {
+        let node = match known.get(&session.computer) {
+            Some(node) => *node,
+            None => {
+                let name = String::from_utf8_lossy(read.computers.name(session.computer));
+                let Some(node) = nodes.get(&*name) else {
+                    bail!("{}: computer `{name}` is not a node of the platform", path.display());
+                };
+                known.insert(session.computer, *node);
+                *node
+            }
+        };
+        let (login, logout) = (Time::from_unix_ms(session.login), Time::from_unix_ms(session.logout));
+        visits.push(OwnerVisit { login, logout, node });
+    }
+    Ok(visits)
+}
+
+/// Spreads the reboots of each group over its window, by the names of the computers.
+fn reboots(platform: &Platform, pool: &Pool) -> Vec<DailyReboot> {
+    let windows = platform.groups.iter().zip(&pool.reboots).flat_map(|(group, window)| {
+        (0..group.count).map(move |index| window.map(|(from, until)| (group.node_name(index), from, until)))
+    });
+    let reboot = |(node, window): (u32, Option<(String, Span, Span)>)| {
+        let (name, from, until) = window?;
+        let offset = Digest::new().with(name.as_bytes()).value() % u64::try_from((until - from).ms()).ok()?.max(1);
+        let at = from + Span::from_ms(i64::try_from(offset).ok()?);
+        Some(DailyReboot { at, until, node: NodeId(node) })
+    };
+    let mut reboots: Vec<DailyReboot> = (0..).zip(windows).filter_map(reboot).collect();
+    reboots.sort_by_key(|reboot| (reboot.at, reboot.node));
+    reboots
+}

@@ -1,0 +1,144 @@
+//! Owners of computers and reboots: the hand-computed cases of htc-sim-2015's model. Energies are those of one computer
+//! that draws 57 W while in use, 40 W idle and 2 W asleep.
+
+use serde_json::Value;
+
+use super::{column, folder, lsim, read, refused};
+
+const HEAD: &str = "id,batch,submit,duration,user,result,removed,bytes_in,bytes_out\n";
+
+/// One computer. A minute is 60 s; times of a day are those of 1 January 1970.
+fn pool(more: &str) -> String {
+    format!(
+        "[group.a]\ncomputers = 1\ntype = \"normal\"\ncores = 2\nactive = \"57 W\"\nidle = \"40 W\"\nsleep = \"2 W\"\n{more}"
+    )
+}
+
+fn at(hours: i64, minutes: i64) -> i64 {
+    hours * 3_600 + minutes * 60
+}
+
+/// Runs jobs of a begin and a duration with sessions, in seconds. Returns the end of the first job and the figures.
+fn run(groups: &str, jobs: &[(i64, i64)], sessions: &[(i64, i64)], options: &str) -> (String, Value) {
+    let job = |(number, (submit, duration)): (usize, &(i64, i64))| {
+        format!("{number}.0,{number},{submit},{duration},u,completed,,,\n")
+    };
+    let jobs = HEAD.to_owned() + &jobs.iter().enumerate().map(job).collect::<String>();
+    let session = |(login, logout): &(i64, i64)| format!("{login},{logout},a-001,ann\n");
+    let sessions = "login,logout,computer,user\n".to_owned() + &sessions.iter().map(session).collect::<String>();
+    let folder = folder(&[("j.csv", &jobs), ("s.csv", &sessions), ("g.toml", groups)]);
+    let line = format!("run --trace j.csv --platform g.toml --sessions s.csv --policy fifo --out out {options}");
+    let printed = lsim(folder.path(), &line);
+    assert!(printed.starts_with("exit 0"), "{printed}");
+    let table = read(folder.path(), "out/jobs.csv");
+    let end = column(&table, "finish_time").first().map_or(String::new(), |end| (*end).to_owned());
+    let figures: Value = serde_json::from_str(&read(folder.path(), "out/schedule.json")).expect("JSON");
+    assert_eq!(figures["violations"], 0);
+    (end, figures)
+}
+
+/// Returns the time in seconds and the energy in Wh of a state of the only group.
+fn state(figures: &Value, name: &str) -> (f64, f64) {
+    let of = &figures["pool"]["groups"][0][name];
+    (of["node_s"].as_f64().expect("a number"), of["energy_j"].as_f64().expect("a number") / 3_600.0)
+}
+
+#[track_caller]
+fn assert_near(found: f64, expected: f64) {
+    assert!((found - expected).abs() < 0.001, "{found}, expected {expected}");
+}
+
+#[test]
+fn a_short_visit_suspends_a_job() {
+    let (end, figures) = run(&pool(""), &[(at(10, 0), 3_600)], &[(at(10, 20), at(10, 25))], "");
+    assert_eq!(end, at(11, 5).to_string());
+    assert_near(figures["pool"]["overhead_s"]["mean"].as_f64().expect("a mean"), 300.0);
+    assert_near(state(&figures, "job").1, 57.0);
+    assert_near(state(&figures, "suspended").1, 57.0 / 12.0);
+    assert_eq!(state(&figures, "idle").0, at(10, 0) as f64);
+}
+
+#[test]
+fn a_long_visit_evicts_a_job() {
+    let (end, figures) = run(&pool(""), &[(at(10, 0), 3_600)], &[(at(10, 20), at(10, 40))], "");
+    assert_eq!(end, at(11, 55).to_string());
+    assert_near(figures["pool"]["overhead_s"]["mean"].as_f64().expect("a mean"), 55.0 * 60.0);
+    assert_near(state(&figures, "job").1, 76.0);
+    assert_near(state(&figures, "idle").1, 400.0 + 10.0);
+    assert_near(state(&figures, "suspended").0, 600.0);
+    assert_near(state(&figures, "user").0, 600.0);
+    let wasted = &figures["pool"]["wasted_by_owners"];
+    assert_eq!(wasted["evictions"], 1);
+    assert_near(wasted["energy_j"].as_f64().expect("a number") / 3_600.0, 19.0);
+    assert_near(figures["pool"]["good"]["energy_j"].as_f64().expect("a number") / 3_600.0, 57.0);
+}
+
+#[test]
+fn other_times_of_the_rules() {
+    let visit = [(at(10, 20), at(10, 40))];
+    let (end, figures) = run(&pool(""), &[(at(10, 0), 3_600)], &visit, "--evict-after 30min");
+    assert_eq!((end, &figures["pool"]["wasted_by_owners"]["evictions"]), (at(11, 20).to_string(), &Value::from(0)));
+    let (end, _) = run(&pool(""), &[(at(10, 0), 3_600)], &visit, "--evict-after 0s --start-after 0s");
+    assert_eq!(end, at(11, 40).to_string());
+}
+
+#[test]
+fn a_sleeping_computer_wakes_for_a_job() {
+    let (end, figures) = run(&pool(""), &[(at(2, 0), 3_600)], &[], "--set rest=idle:30min");
+    assert_eq!(end, (at(3, 0) + 10).to_string());
+    let names = ["idle", "down", "sleep", "up", "job"];
+    let [idle, down, sleep, up, job] = names.map(|name| state(&figures, name));
+    assert_eq!([idle.0, down.0, up.0, job.0], [1_800.0, 10.0, 10.0, 3_600.0]);
+    assert_eq!(sleep.0, (at(1, 30) - 10) as f64);
+    assert_near([idle, down, sleep, up, job].iter().map(|of| of.1).sum(), 80.217);
+}
+
+/// Reboots this computer at 03:47:01.390: FNV-1a of its name, modulo two hours, is 2,821,390 ms.
+#[test]
+fn a_reboot_evicts_a_job_or_waits_for_it() {
+    let groups = pool("reboot = \"03:00-05:00\"\n");
+    let (job, visit) = ([(at(1, 0), 3 * 3_600)], [(at(7, 0), at(7, 1))]);
+    let (end, figures) = run(&groups, &job, &visit, "--start-after 0s");
+    assert_eq!(end, "24721.39");
+    let wasted = &figures["pool"]["wasted_by_reboots"];
+    assert_eq!(wasted["evictions"], 1);
+    assert_near(wasted["node_s"].as_f64().expect("a number"), 10_021.39);
+    assert_near(wasted["energy_j"].as_f64().expect("a number"), 10_021.39 * 57.0);
+    assert_eq!(state(&figures, "reboot"), (300.0, 57.0 / 12.0));
+
+    let (end, figures) = run(&groups, &job, &visit, "--start-after 0s --reboots defer");
+    assert_eq!(end, at(4, 0).to_string());
+    assert_eq!((state(&figures, "reboot").0, &figures["pool"]["reboots"]), (300.0, &Value::from(1)));
+
+    let short = pool("reboot = \"03:10-03:11\"\n");
+    let (_, figures) = run(&short, &job, &visit, "--start-after 0s --reboots defer");
+    assert_eq!([&figures["pool"]["reboots"], &figures["pool"]["reboots_left_out"]], [&Value::from(0), &Value::from(1)]);
+    let (_, figures) = run(&groups, &job, &visit, "--reboots off");
+    assert_eq!(figures["pool"]["reboots"], 0);
+}
+
+/// Keeps a user there until 03:50, so that the reboot waits; later in the window it wakes the computer, which sleeps again.
+#[test]
+fn a_reboot_waits_for_an_owner_and_wakes_a_computer() {
+    let groups = pool("reboot = \"03:00-05:00\"\n");
+    let visits = [(at(3, 40), at(3, 50)), (at(10, 0), at(10, 1))];
+    let (_, figures) = run(&groups, &[], &visits, "--set rest=idle:30min");
+    assert_eq!(state(&figures, "reboot").0, 300.0);
+    assert_eq!(figures["pool"]["visits"], 2);
+    let (_, figures) = run(&groups, &[], &visits[1..], "--set rest=idle:30min");
+    // It sleeps after 30 min, at the reboot, and before the visit, which wake it.
+    assert_eq!((state(&figures, "up").0, state(&figures, "down").0), (20.0, 20.0));
+    assert_eq!((state(&figures, "reboot").0, state(&figures, "user").0), (300.0, 50.0));
+}
+
+#[test]
+fn wrong_files_are_refused() {
+    let refuse = |sessions: &str, expected: &str| {
+        let jobs = format!("{HEAD}1.0,1,5,5,u,completed,,,\n");
+        let folder = folder(&[("j.csv", &jobs), ("s.csv", sessions), ("g.toml", &pool(""))]);
+        let line = "run --trace j.csv --platform g.toml --sessions s.csv --policy fifo --out out";
+        refused(folder.path(), line, 1, expected);
+    };
+    refuse("login\n", "lsim: s.csv: the first line is `login`: expected `login,logout,computer,user`");
+    refuse("login,logout,computer,user\n1,2,b-001,\n", "lsim: s.csv: computer `b-001` is not a node of the platform");
+}
