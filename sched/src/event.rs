@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Energy, Factor, Fairshare, Groups, JobId, JobShare, Lease, ModeSetting, NodeId,
-    NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey, Queues, Quotas, Request, Reservation,
-    Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
+    NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey, Queues, Quotas, Request,
+    Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -284,6 +284,11 @@ pub enum Event {
     /// The last owner of a node has left.
     OwnerLeft {
         node: NodeId,
+    },
+    /// The sessions of the owners at some nodes, past and future, are known in total, for ranks by the whole of a trace.
+    /// They replace what was known before.
+    SessionsKnown {
+        nodes: Vec<NodeSessions>,
     },
     /// The node of an attempt ends it because its owner came, without an order.
     Evicted {

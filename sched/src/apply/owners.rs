@@ -8,6 +8,7 @@ use limo_model::{Attempt, Cause, Causes, JobId, NodeId, Power, Span, StopReason,
 use super::jobs::with_times;
 use super::nodes::{refresh_place, settle};
 use super::pause::count;
+use super::sessions;
 use super::steer::stand_still;
 use crate::cluster::Cluster;
 use crate::refused::Refused;
@@ -21,6 +22,8 @@ pub(super) fn came(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
         return Ok(());
     }
     let suspect_until = node.suspect_until;
+    sessions::begun(cluster, now, id);
+    let node = known(cluster, id)?;
     if let Some(until) = node.owner.closed_until.take().filter(|until| suspect_until != Some(*until)) {
         cluster.index.reopens.remove(&(until, id));
     }
@@ -36,7 +39,10 @@ pub(super) fn came(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
 pub(super) fn left(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), Refused> {
     settle(cluster, now);
     let node = known(cluster, id)?;
-    if node.owner.here.take().is_none() || !node.owner.evicts() {
+    let Some(since) = node.owner.here.take() else { return Ok(()) };
+    sessions::ended(cluster, (since, now), id);
+    let node = known(cluster, id)?;
+    if !node.owner.evicts() {
         return Ok(());
     }
     node.idle_since = now;

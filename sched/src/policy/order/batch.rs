@@ -70,7 +70,9 @@ impl<'a> BatchPass<'a> {
         }
         let placements: Vec<Placement> = match &first[..] {
             [] => return,
-            [(_, job, shape), ..] if !is_batch(job) => ranked::find(&view, shape, job, None).into_iter().collect(),
+            [(id, job, shape), ..] if !is_batch(job) => {
+                ranked::find(&view, shape, (*id, job), None).into_iter().collect()
+            }
             all => assign(&view, &all.iter().map(|(_, job, shape)| (*job, *shape)).collect::<Vec<_>>()),
         };
         for ((id, job, _), placement) in first.iter().zip(placements) {
