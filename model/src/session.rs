@@ -45,12 +45,10 @@ impl SessionSums {
         }
     }
 
-    /// Adds the sums of another node.
-    pub fn add(&mut self, other: &Self) {
+    /// Adds the sessions at another node, without the gaps between them.
+    pub fn add_sessions_of(&mut self, other: &Self) {
         self.sessions = self.sessions.saturating_add(other.sessions);
         self.used = self.used + other.used;
-        self.gaps = self.gaps.saturating_add(other.gaps);
-        self.free = self.free + other.free;
     }
 
     /// Returns the mean duration of a session in full milliseconds; zero without sessions.

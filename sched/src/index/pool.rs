@@ -43,7 +43,7 @@ pub(crate) struct PoolIndex {
     knowledge: Knowledge,
     nodes: Vec<Pooled>,
     cells: BTreeMap<PoolKey, PoolCell>,
-    /// Sums over the sessions at nodes in no group, then over those of each group.
+    /// Sums over the sessions at nodes in no group, then over those of each group. Gaps do not count.
     sums: Vec<SessionSums>,
 }
 
@@ -72,7 +72,7 @@ impl PoolIndex {
             index.rank(node, classes);
             if let (Some(of_node), Some(sums)) = (index.sessions_of(node), index.sums.get_mut(group_place(node.group)))
             {
-                sums.add(&of_node);
+                sums.add_sessions_of(&of_node);
             }
         }
         Some(index)
