@@ -138,19 +138,21 @@ fn check_parts(order: OrderRule, placement: PlacementRule) {
 }
 
 /// The orders with their placements, each with a test of its own, so that these run side by side.
-const GROUPS: [(OrderRule, PlacementRule); 21] = {
+const GROUPS: [(OrderRule, PlacementRule); 25] = {
     use OrderRule::{Conservative, Easy, Program, Rule, Strict};
-    use PlacementRule::{Assignment, ByPrice, FirstFit, LeastEnergy, LeastRoom, Ranked, Window};
+    use PlacementRule::{Assignment, ByPrice, FirstFit, LeastEnergy, LeastRoom, Pool, Ranked, Window};
     [
         (Strict, FirstFit),
         (Strict, LeastEnergy),
         (Strict, Ranked),
         (Strict, Window),
         (Strict, Assignment),
+        (Strict, Pool),
         (Easy, LeastRoom),
         (Easy, LeastEnergy),
         (Easy, Ranked),
         (Easy, Window),
+        (Easy, Pool),
         (Conservative, FirstFit),
         (Conservative, ByPrice),
         (Conservative, LeastRoom),
@@ -159,10 +161,12 @@ const GROUPS: [(OrderRule, PlacementRule); 21] = {
         (Rule, LeastEnergy),
         (Rule, Ranked),
         (Rule, Window),
+        (Rule, Pool),
         (Program, LeastRoom),
         (Program, LeastEnergy),
         (Program, Ranked),
         (Program, Window),
+        (Program, Pool),
     ]
 };
 
@@ -265,6 +269,22 @@ fn lists_by_window_keep_the_rules() {
 }
 
 #[test]
+fn strict_by_pool_keeps_the_rules() {
+    check_parts(OrderRule::Strict, PlacementRule::Pool);
+}
+
+#[test]
+fn easy_by_pool_keeps_the_rules() {
+    check_parts(OrderRule::Easy, PlacementRule::Pool);
+}
+
+#[test]
+fn lists_by_pool_keep_the_rules() {
+    check_parts(OrderRule::Rule, PlacementRule::Pool);
+    check_parts(OrderRule::Program, PlacementRule::Pool);
+}
+
+#[test]
 fn parts_that_do_not_go_together_are_refused() {
     let mut world = cluster(Preset::Easy, Options::default(), [0; 6]);
     let chosen = Overrides { placement: Some(PlacementRule::ByPrice), ..Overrides::default() };
@@ -273,7 +293,7 @@ fn parts_that_do_not_go_together_are_refused() {
     let refused = world.core.apply(world.now, &event).expect_err("no sense");
     assert_eq!(
         refused.to_string(),
-        "the parts of the policy do not go together: the order `easy` reserves by the placement `least-room`, `least-energy`, `ranked` or `window`, not by `by-price`"
+        "the parts of the policy do not go together: the order `easy` reserves by the placement `least-room`, `least-energy`, `ranked`, `window` or `pool`, not by `by-price`"
     );
     assert_eq!(world.core.settings().options, Options::default());
 }

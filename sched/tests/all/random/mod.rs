@@ -66,7 +66,10 @@ pub enum Step {
     /// Two queues: the nodes of each as bits, with 0 for all, and true for one that is down.
     Queues([(u8, bool); 2]),
     /// Two groups: the nodes of each as bits, with 0 for no group, and the limit in watts. A node of both is in the first.
+    /// Some limits come with rules for owners.
     Groups([(u8, i64); 2]),
+    /// The owner of a node comes, or leaves.
+    Owner(u8, bool),
 }
 
 /// A period some time after the previous one, with a release of `above` watts above the idle draw of the cluster.

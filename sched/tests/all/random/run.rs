@@ -49,6 +49,7 @@ mod again;
 mod asks;
 mod groups;
 mod nodes;
+mod owners;
 mod pauses;
 mod queues;
 mod reasons;
@@ -97,6 +98,7 @@ impl Run {
         self.check_order();
         self.check_reasons();
         self.check_pauses();
+        self.check_owners();
         self.check_queues();
     }
 
@@ -280,6 +282,7 @@ impl Run {
             Step::Fairshare(weights, half_life, cores, share) => self.fairshare(*weights, *half_life, (*cores, *share)),
             Step::Queues(queues) => self.queues(*queues),
             Step::Groups(groups) => self.groups(*groups),
+            Step::Owner(node, comes) => self.owner(*node, *comes),
             Step::Quota(user, quota) => self.quota(usize::from(*user), *quota),
             Step::Pass(secs) => {
                 self.pass(now + Span::from_secs(*secs));

@@ -14,8 +14,9 @@ impl Run {
         for (which, (mask, limit)) in of.into_iter().enumerate() {
             let mask = if which == 0 { mask } else { mask & !first };
             let nodes = (0..8).filter(|bit| mask >> bit & 1 == 1).map(|bit| format!("n{bit}")).collect();
+            let owners = Self::owner_rules(limit);
             let spec =
-                GroupSpec { nodes, limit: Power::from_watts(limit), limit_by_operator: None, owners: None, open: None };
+                GroupSpec { nodes, limit: Power::from_watts(limit), limit_by_operator: None, owners, open: None };
             if mask != 0 {
                 groups.insert(format!("g{which}"), spec);
             }
