@@ -320,9 +320,7 @@ impl Index {
                 true => self.classes.change_memory(part, Memory::saturating_add),
                 false => self.classes.take(part),
             }
-            if self.classes.lists_jobs(part.unit.node) {
-                self.occupants.extend(part.nodes().map(|node| (node, job)));
-            }
+            self.classes.listed_nodes(part, |nodes| self.occupants.extend(nodes.iter().map(|node| (*node, job))));
         }
         self.rank_nodes(assignment);
     }
@@ -339,11 +337,9 @@ impl Index {
                 true => self.classes.change_memory(part, Memory::saturating_sub),
                 false => self.classes.give(part),
             }
-            if self.classes.lists_jobs(part.unit.node) {
-                part.nodes().for_each(|node| {
-                    self.occupants.remove(&(node, job));
-                });
-            }
+            self.classes.listed_nodes(part, |nodes| {
+                nodes.iter().for_each(|node| drop(self.occupants.remove(&(*node, job))));
+            });
         }
         self.rank_nodes(assignment);
     }
