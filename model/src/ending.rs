@@ -23,8 +23,18 @@ pub enum StopReason {
     UsedUp { used_up: UsedUp },
     /// A node did not confirm an order on which the start of the job depends, so it waits again.
     Unconfirmed { node: String },
-    /// The owner of a node came back to it, so the job runs again from its beginning or its last checkpoint.
-    Evicted { node: String },
+    /// A node was needed for something else, so the job runs again from its beginning.
+    Evicted { node: String, why: Eviction },
+}
+
+/// Reason why a node evicts a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Eviction {
+    /// Its owner came.
+    Owner,
+    /// It starts anew.
+    Reboot,
 }
 
 impl StopReason {
@@ -47,7 +57,8 @@ impl fmt::Display for StopReason {
             Self::RequeuedBy { by } => write!(f, "requeued by {by}"),
             Self::UsedUp { used_up } => used_up.fmt(f),
             Self::Unconfirmed { node } => write!(f, "waits again: node {node} did not confirm its caps"),
-            Self::Evicted { node } => write!(f, "evicted: the owner of node {node} came back"),
+            Self::Evicted { node, why: Eviction::Owner } => write!(f, "evicted: the owner of node {node} came"),
+            Self::Evicted { node, why: Eviction::Reboot } => write!(f, "evicted: node {node} starts anew"),
         }
     }
 }

@@ -76,7 +76,7 @@ pub use confidence::{Confidence, ConfidenceError};
 pub use curve::{Band, BandError, Curve, CurveError};
 pub use digest::Digest;
 pub use drawn::Drawn;
-pub use ending::{JobEnd, StopReason, TaskCounts};
+pub use ending::{Eviction, JobEnd, StopReason, TaskCounts};
 pub use failure::{WRONG_USAGE, plain_words, with_causes};
 pub use fairshare::{Fairshare, Measure, WEIGHT_LIMIT};
 pub use file_name::{FileFacts, FileNameError, check_file_name, expand_file_name};

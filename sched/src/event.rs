@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Energy, Factor, Fairshare, Groups, JobId, JobShare, Lease, ModeSetting, NodeId,
-    NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey, Queues, Quotas, Request,
-    Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
+    Attempt, Band, Budgets, Curve, Energy, Eviction, Factor, Fairshare, Groups, JobId, JobShare, Lease, ModeSetting,
+    NodeId, NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey, Queues, Quotas,
+    Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -285,15 +285,16 @@ pub enum Event {
     OwnerLeft {
         node: NodeId,
     },
-    /// The sessions of the owners at some nodes, past and future, are known in total, for ranks by the whole of a trace.
-    /// They replace what was known before.
-    SessionsKnown {
-        nodes: Vec<NodeSessions>,
-    },
-    /// The node of an attempt ends it because its owner came, without an order.
+    /// A node of an attempt ends it without an order.
     Evicted {
         job: JobId,
         attempt: Attempt,
         node: NodeId,
+        why: Eviction,
+    },
+    /// The sessions of the owners at some nodes, past and future, are known in total, for ranks by the whole of a trace.
+    /// They replace what was known before.
+    SessionsKnown {
+        nodes: Vec<NodeSessions>,
     },
 }

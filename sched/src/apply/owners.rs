@@ -3,16 +3,16 @@
 
 use std::sync::OnceLock;
 
-use limo_model::{Attempt, Cause, Causes, JobId, NodeId, Power, Span, StopReason, Time};
+use limo_model::{Attempt, Cause, Causes, Eviction, JobId, NodeId, Power, Span, StopReason, Time};
 
 use super::jobs::with_times;
-use super::nodes::{refresh_place, settle};
+use super::nodes::{refresh_place, renew, settle, switch};
 use super::pause::count;
 use super::sessions;
 use super::steer::stand_still;
 use crate::cluster::Cluster;
 use crate::refused::Refused;
-use crate::state::{Job, Node, Phase};
+use crate::state::{Job, Node, Phase, Sleep};
 
 /// Records that the owner of a node is there. Only a change that concerns a job or a waiting one needs a plan.
 pub(super) fn came(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), Refused> {
@@ -28,6 +28,9 @@ pub(super) fn came(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
         cluster.index.reopens.remove(&(until, id));
     }
     cluster.index.rooms = OnceLock::new();
+    wake(cluster, now, id);
+    renew(cluster, id, now);
+    cluster.state.dirty |= is_limited(cluster);
     if evicts(cluster, id) {
         refresh_place(cluster, id, now);
         cluster.jobs_on(id).into_iter().for_each(|job| suspend(cluster, now, job));
@@ -35,17 +38,27 @@ pub(super) fn came(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
     Ok(())
 }
 
+/// Begins to wake a node that sleeps while its owner is there.
+pub(super) fn wake(cluster: &mut Cluster, now: Time, id: NodeId) {
+    let sleeps = |node: &&Node| node.sleep == Sleep::Asleep && node.owner.here.is_some();
+    if cluster.state.node(id).filter(sleeps).is_some() {
+        switch(cluster, now, id, Sleep::Waking);
+    }
+}
+
 /// Records that the owner of a node has left: its jobs continue, and others may start after a time.
 pub(super) fn left(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), Refused> {
     settle(cluster, now);
     let node = known(cluster, id)?;
     let Some(since) = node.owner.here.take() else { return Ok(()) };
+    node.idle_since = now;
     sessions::ended(cluster, (since, now), id);
+    renew(cluster, id, now);
+    cluster.state.dirty |= is_limited(cluster);
     let node = known(cluster, id)?;
     if !node.owner.evicts() {
         return Ok(());
     }
-    node.idle_since = now;
     let start_after = node.owner.rules.map_or(Span::ZERO, |rules| rules.start_after);
     if start_after > Span::ZERO {
         node.owner.closed_until = Some(now + start_after);
@@ -59,14 +72,18 @@ pub(super) fn left(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
     Ok(())
 }
 
-/// Records that a node ends an attempt by itself, because its owner came.
-pub(super) fn evicted(cluster: &mut Cluster, (id, attempt): (JobId, Attempt), node: NodeId) -> Result<(), Refused> {
+/// Records that a node ends an attempt by itself.
+pub(super) fn evicted(
+    cluster: &mut Cluster,
+    (id, attempt): (JobId, Attempt),
+    (node, why): (NodeId, Eviction),
+) -> Result<(), Refused> {
     let name = known(cluster, node)?.spec.name.clone();
     let job = cluster.state.jobs.get(id).ok_or(Refused::NoSuchJob { job: id })?;
     let assignment = job.assignment().filter(|assignment| assignment.attempt == attempt);
     let Some(assignment) = assignment else { return Err(Refused::OldAttempt { job: id, attempt }) };
     if assignment.stop.is_none() {
-        stop(cluster, id, StopReason::Evicted { node: name }, true);
+        stop(cluster, id, StopReason::Evicted { node: name, why }, true);
     }
     Ok(())
 }
@@ -98,7 +115,7 @@ pub(super) fn begun(cluster: &mut Cluster, now: Time, id: JobId) {
 pub(crate) fn evict_due(cluster: &mut Cluster, now: Time) {
     while let Some((_, id)) = cluster.index.evictions.first().copied().filter(|(at, _)| *at <= now) {
         let node = owner_of(cluster, id).map(|node| node.spec.name.clone()).unwrap_or_default();
-        stop(cluster, id, StopReason::Evicted { node }, false);
+        stop(cluster, id, StopReason::Evicted { node, why: Eviction::Owner }, false);
         cluster.index.to_stop.insert(id);
     }
 }
@@ -109,6 +126,12 @@ fn stop(cluster: &mut Cluster, id: JobId, why: StopReason, told: bool) {
             assignment.stop = Some((why, told));
         }
     });
+}
+
+/// Returns true if the draw of an owner may change what jobs can have.
+fn is_limited(cluster: &Cluster) -> bool {
+    let settings = &cluster.state.settings;
+    settings.limits.is_limited() || settings.groups.are_limited()
 }
 
 fn known(cluster: &mut Cluster, id: NodeId) -> Result<&mut Node, Refused> {

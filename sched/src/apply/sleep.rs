@@ -3,6 +3,7 @@
 use limo_model::{NodeId, Part, Power, Time, nodes};
 
 use super::nodes::{settle_cluster, switch};
+use super::owners;
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::state::{Assignment, Node, Sleep, State};
@@ -44,7 +45,10 @@ pub(super) fn switched(cluster: &mut Cluster, now: Time, runs: &[(NodeId, u32)],
     if let Some(node) = nodes().find(|node| cluster.state.node(*node).is_none()) {
         return Err(Refused::NoSuchNode { node });
     }
-    nodes().for_each(|node| switch(cluster, now, node, to));
+    for node in nodes() {
+        switch(cluster, now, node, to);
+        owners::wake(cluster, now, node);
+    }
     Ok(())
 }
 

@@ -338,7 +338,9 @@ impl Index {
                 false => self.classes.give(part),
             }
             self.classes.listed_nodes(part, |nodes| {
-                nodes.iter().for_each(|node| drop(self.occupants.remove(&(*node, job))));
+                for node in nodes {
+                    self.occupants.remove(&(*node, job));
+                }
             });
         }
         self.rank_nodes(assignment);

@@ -272,6 +272,8 @@ impl Node {
             (Sleep::GoingDown, Some(rest)) => rest.down.draw,
             (Sleep::Asleep, Some(rest)) => rest.draw,
             (Sleep::Waking, Some(rest)) => rest.up.draw,
+            // Without a meter, an owner may use all of it.
+            _ if self.owner.here.is_some() => self.spec.idle + self.spec.units.iter().map(|unit| unit.nameplate).sum(),
             _ => self.spec.idle,
         }
     }
