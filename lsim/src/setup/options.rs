@@ -1,5 +1,6 @@
 //! `--set KEY=VALUE` and `--part PART=RULE`: options and parts of a policy by name.
 
+mod counts;
 mod keys;
 mod read;
 

@@ -42,7 +42,7 @@ fn a_part_takes_the_place_of_the_presets() {
     );
     assert_eq!(
         "first".parse::<PlacementRule>().expect_err("no such part"),
-        "`first` is not a rule for placement: first-fit, by-price, least-room, least-energy, ranked, window, assignment"
+        "`first` is not a rule for placement: first-fit, by-price, least-room, least-energy, ranked, window, assignment, pool"
     );
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
-use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time};
+use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Power, Span, Time};
 
-use super::{awaits, groups, lost, sessions, steer};
+use super::{awaits, groups, lost, sessions, sleep, steer};
 use crate::account::{Bill, cost_of};
 use crate::cluster::Cluster;
 use crate::refused::Refused;
@@ -169,7 +169,7 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
             shares.for_each(|(unit, share)| release_seen(cluster, now, (job, unit.node, share), since, seen));
         }
     }
-    assignment.placement.iter().for_each(|part| note_idle(&mut cluster.state, part, now));
+    assignment.placement.iter().for_each(|part| sleep::note_idle(&mut cluster.state, part, now));
 }
 
 fn release_seen(
@@ -194,17 +194,6 @@ fn release_seen(
         }
     }
     renew(cluster, id, now);
-}
-
-/// Records the time since which the nodes of a part have no job, for nodes that can sleep.
-fn note_idle(state: &mut State, part: &Part, now: Time) {
-    let run = part.unit.node.0 as usize..(part.unit.node.0.saturating_add(part.count)) as usize;
-    if state.settings.options.rest_rule() == crate::options::RestRule::Never {
-        return;
-    }
-    for node in state.nodes.get_mut(run).into_iter().flatten() {
-        node.idle_since = now;
-    }
 }
 
 pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<(), Refused> {

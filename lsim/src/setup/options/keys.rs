@@ -1,27 +1,13 @@
 //! The keys of `--set`.
 
-use limo_model::{AdmissionRule, Confidence, OrderRule, Parts, PlacementRule, Span};
+use limo_model::{AdmissionRule, Confidence, OrderRule, Span};
 use limo_sched::{Options, PoolOptions, PriceRule};
 
 use super::Key;
+use super::counts::{
+    BACKFILL, BUDGET, CAPPED, ESTIMATED, LIMO, LISTED, POOL, PRICED, RANKED, SEARCHED, SLOWED, WINDOW,
+};
 use super::read::{number, part, set, span, within};
-
-const BACKFILL: fn(Parts) -> bool = |parts| parts.order == OrderRule::Easy;
-const BUDGET: fn(Parts) -> bool = Parts::keeps_budget;
-const PRICED: fn(Parts) -> bool = Parts::heeds_lower_limit;
-const LIMO: fn(Parts) -> bool = Parts::steers;
-/// Policies that keep the upper limit by caps of running jobs.
-const CAPPED: fn(Parts) -> bool = |parts| parts.steers() || parts.divides();
-/// Policies that expect a slowdown under caps without a profile.
-const SLOWED: fn(Parts) -> bool = |parts| CAPPED(parts) || parts.takes_what_is_left();
-const RANKED: fn(Parts) -> bool = |parts| matches!(parts.placement, PlacementRule::Ranked | PlacementRule::Window);
-const WINDOW: fn(Parts) -> bool = |parts| parts.placement == PlacementRule::Window;
-const POOL: fn(Parts) -> bool = |parts| parts.placement == PlacementRule::Pool;
-/// Orders that search for a list of the jobs, and those that have one.
-const SEARCHED: fn(Parts) -> bool = |parts| matches!(parts.order, OrderRule::Program | OrderRule::ByArrivals);
-const LISTED: fn(Parts) -> bool =
-    |parts| matches!(parts.order, OrderRule::Rule | OrderRule::Program | OrderRule::ByArrivals);
-const ESTIMATED: fn(Parts) -> bool = |parts| parts.order != OrderRule::Strict;
 
 pub const KEYS: [Key; 40] = [
     Key {
