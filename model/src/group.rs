@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::as_text;
+use crate::curve::Curve;
 use crate::hosts::{HostError, parse_all};
 use crate::id::{NameError, check_name};
 use crate::owner::OwnerRules;
-use crate::time::Span;
+use crate::time::{Span, Time};
 use crate::units::Power;
 
 /// Most groups of a cluster.
@@ -18,6 +19,9 @@ pub const GROUPS_LIMIT: usize = 256;
 
 /// Most nodes that the groups of a cluster name together.
 const NAMES_LIMIT: usize = 1_000_000;
+
+/// Most times at which a group opens or closes.
+const OPEN_LIMIT: usize = 4_096;
 
 /// One group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +37,9 @@ pub struct GroupSpec {
     /// Rules for their owners, if they have any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owners: Option<OwnerRules>,
+    /// True while the owners may use its nodes, by time on the wall. If it is missing, they may at all times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<Curve<bool>>,
 }
 
 fn unlimited() -> Power {
@@ -43,6 +50,12 @@ impl GroupSpec {
     /// Returns the upper limit in force.
     pub fn limit(&self) -> Power {
         self.limit_by_operator.unwrap_or(self.limit)
+    }
+
+    /// Returns true if owners may use its nodes at that time; false for a group without owners, or at a time that the
+    /// curve does not cover.
+    pub fn is_open(&self, at: Time) -> bool {
+        self.owners.is_some() && self.open.as_ref().is_none_or(|open| open.at(at) == Some(&true))
     }
 }
 
@@ -68,6 +81,8 @@ pub enum GroupError {
     Limit { group: String, limit: Power },
     #[error("group.{group}: owners: {what} is {span}: it must be from 0s to 7d")]
     Owners { group: String, what: &'static str, span: Span },
+    #[error("group.{group}: open has {count} steps: the limit is {OPEN_LIMIT}")]
+    Open { group: String, count: usize },
 }
 
 impl Groups {
@@ -89,7 +104,7 @@ impl Groups {
         let spec = |(name, table): (String, GroupTable)| {
             let nodes = parse_all(&table.nodes).map_err(|error| GroupError::Nodes { group: name.clone(), error })?;
             let limit = table.limit.unwrap_or_else(unlimited);
-            Ok((name, GroupSpec { nodes, limit, limit_by_operator: None, owners: table.owners }))
+            Ok((name, GroupSpec { nodes, limit, limit_by_operator: None, owners: table.owners, open: None }))
         };
         Self::new(tables.into_iter().map(spec).collect::<Result<_, GroupError>>()?)
     }
@@ -111,6 +126,10 @@ impl Groups {
             }
             if let Some((what, span)) = spec.owners.and_then(|owners| owners.fault()) {
                 return Err(GroupError::Owners { group: group(), what, span });
+            }
+            let steps = spec.open.as_ref().map_or(0, |open| open.steps().len());
+            if steps > OPEN_LIMIT {
+                return Err(GroupError::Open { group: group(), count: steps });
             }
             if spec.nodes.len() > NAMES_LIMIT - groups.len() {
                 return Err(GroupError::TooManyNames { group: group() });

@@ -214,6 +214,7 @@ impl NamedPart for PlacementRule {
         (Self::Ranked, "ranked"),
         (Self::Window, "window"),
         (Self::Assignment, "assignment"),
+        (Self::Pool, "pool"),
     ];
 }
 
@@ -295,11 +296,11 @@ impl Parts {
         match (order, placement) {
             (OrderRule::Easy, PlacementRule::FirstFit | PlacementRule::ByPrice) => {
                 return Some(format!(
-                    "the order `easy` reserves by the placement `least-room`, `least-energy`, `ranked` or `window`, not \
-                     by `{placed}`"
+                    "the order `easy` reserves by the placement `least-room`, `least-energy`, `ranked`, `window` or \
+                     `pool`, not by `{placed}`"
                 ));
             }
-            (OrderRule::Conservative, PlacementRule::Ranked | PlacementRule::Window | PlacementRule::Assignment) => {
+            (OrderRule::Conservative, _) if placement.is_of_free_nodes() => {
                 return Some(format!(
                     "the placement `{placed}` chooses among the nodes that are free now: it needs the order `strict` or \
                      `easy`, not `conservative`"
@@ -311,7 +312,7 @@ impl Parts {
             ) => {
                 return Some(format!(
                     "the order `{ordered}` starts one job after another: it needs the placement `least-room`, \
-                     `least-energy`, `ranked` or `window`, not `{placed}`"
+                     `least-energy`, `ranked`, `window` or `pool`, not `{placed}`"
                 ));
             }
             (OrderRule::Easy, PlacementRule::Assignment) => {
@@ -363,9 +364,7 @@ impl Parts {
             Resources | Equations if placement == PlacementRule::ByPrice => {
                 clash("the placement `by-price` aims for the power band: it needs the admission `band`")
             }
-            _ if caps == CapRule::Moved
-                && matches!(placement, PlacementRule::Ranked | PlacementRule::Window | PlacementRule::Assignment) =>
-            {
+            _ if caps == CapRule::Moved && placement.is_of_free_nodes() => {
                 Some(format!("the placement `{placed}` chooses no caps: it needs caps that are `untouched`"))
             }
             _ if caps == CapRule::Moved && admission != Band => {

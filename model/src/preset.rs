@@ -75,6 +75,15 @@ pub enum PlacementRule {
     Window,
     /// For the first jobs together, the nodes on which they are known to use the least energy in total, at once.
     Assignment,
+    /// The suitable nodes that come first by a rank of a pool whose nodes have owners, at once (htc-sim-2015, section V).
+    Pool,
+}
+
+impl PlacementRule {
+    /// Returns true if it chooses the best of the nodes that are free now.
+    pub fn is_of_free_nodes(self) -> bool {
+        matches!(self, Self::Ranked | Self::Window | Self::Assignment | Self::Pool)
+    }
 }
 
 /// The control of the power of running jobs.
@@ -316,8 +325,7 @@ impl Parts {
 
     /// Returns true if estimates count the differences of equal units.
     pub fn knows_variation(self) -> bool {
-        !matches!(self.order, OrderRule::Strict | OrderRule::Conservative)
-            || matches!(self.placement, PlacementRule::Ranked | PlacementRule::Window | PlacementRule::Assignment)
+        !matches!(self.order, OrderRule::Strict | OrderRule::Conservative) || self.placement.is_of_free_nodes()
     }
 
     /// Returns true if one plan starts at most one job. The core then asks again until no more jobs start.

@@ -88,6 +88,7 @@ impl Core {
             to_release: Default::default(),
             reliefs: Reliefs::default(),
             program: None,
+            session_begins: Vec::new(),
         };
         Self { cluster: Cluster::of(state, now) }
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Energy, Eviction, Factor, Fairshare, Groups, JobId, JobShare, Lease, ModeSetting,
-    NodeId, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey, Queues, Quotas, Request,
-    Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
+    NodeId, NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey, Queues, Quotas,
+    Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -291,5 +291,10 @@ pub enum Event {
         attempt: Attempt,
         node: NodeId,
         why: Eviction,
+    },
+    /// The sessions of the owners at some nodes, past and future, are known in total, for ranks by the whole of a trace.
+    /// They replace what was known before.
+    SessionsKnown {
+        nodes: Vec<NodeSessions>,
     },
 }

@@ -1,9 +1,13 @@
 //! Options of the policies: numbers that an operator can set in addition to the preset and the mode.
 
+mod pool;
+
 use std::str::FromStr;
 
 use limo_model::{Confidence, IdleRule, Overrides, Parts, Preset, Price, Span};
 use serde::{Deserialize, Serialize};
+
+pub use pool::{Knowledge, PoolOptions, PoolRank, Ties};
 
 /// The price at which the mode turns if it is [`ModeSetting::Auto`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -265,6 +269,8 @@ pub struct Options {
     pub ranks: RankOptions,
     #[serde(skip_serializing_if = "ListOptions::is_default")]
     pub lists: ListOptions,
+    #[serde(skip_serializing_if = "PoolOptions::is_default")]
+    pub pool: PoolOptions,
     /// The multiple of the upper limit to which the admission `relaxed` lets the estimated draw rise
     /// (power-capping-2018, section 5.2.2), 1 to [`Options::RELAXED_MOST`].
     #[serde(skip_serializing_if = "is_usual_factor")]
@@ -341,6 +347,7 @@ impl Default for Options {
             confidence: Confidence::NINETY,
             ranks: RankOptions::default(),
             lists: ListOptions::default(),
+            pool: PoolOptions::default(),
             relaxed_factor: 3,
         }
     }

@@ -2,7 +2,7 @@
 
 use limo_model::{
     Attempt, Cores, GroupError, JobId, Memory, NodeId, OverQuota, PREDICTED_LIMIT, PRIORITY_LIMIT, Power, QueueError,
-    Span, SpecError, Time, UnitId, WIDTH_LIMIT, Widths,
+    SessionSums, Span, SpecError, Time, UnitId, WIDTH_LIMIT, Widths,
 };
 use thiserror::Error;
 
@@ -26,6 +26,8 @@ pub enum Refused {
     TooManySlowdowns { key: String, limit: usize },
     #[error("there is no node number {}", node.0)]
     NoSuchNode { node: NodeId },
+    #[error("the sessions of node {node}: {what} is {span}: it must be from 0s to {}", SessionSums::LONGEST)]
+    Sessions { node: String, what: &'static str, span: Span },
     #[error(transparent)]
     Spec(#[from] SpecError),
     #[error("node `{name}` changed its units while jobs were on it")]

@@ -10,6 +10,7 @@ mod parts;
 mod program;
 mod ranking;
 mod reliefs;
+mod sessions;
 mod slept;
 mod users;
 
@@ -17,14 +18,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
     AdmissionRule, Band, Budgets, Curve, Fairshare, Groups, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId,
-    OrderRule, Parts, Power, Preset, Price, Profile, ProfileKey, Queues, Quotas, Reservation, Slowdown, SlowdownKey,
-    Span, Time, UnitId, UnitSpec, Variation, nodes,
+    OrderRule, Parts, PlacementRule, Power, Preset, Price, Profile, ProfileKey, Queues, Quotas, Reservation, Slowdown,
+    SlowdownKey, Span, Time, UnitId, UnitSpec, Variation, nodes,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Bill, NodeSums};
 use crate::budget::Spending;
-use crate::options::Options;
+use crate::options::{Options, PoolRank};
 use crate::round::{Await, Finished};
 use crate::structure::{JobMap, JobSet, Queue};
 
@@ -40,6 +41,7 @@ pub(crate) use program::Program;
 pub use program::SearchResult;
 pub(crate) use ranking::Ranking;
 pub use reliefs::Reliefs;
+pub(crate) use sessions::{SessionBegins, group_place};
 pub use slept::Slept;
 pub use users::{Charge, Used};
 
@@ -111,6 +113,9 @@ pub struct State {
     /// The search of the order `program`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) program: Option<Box<Program>>,
+    /// Begins of sessions, while they are ranked: for nodes in no group, then for each group in the order of names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) session_begins: Vec<SessionBegins>,
 }
 
 /// The choices of operators, and the mode that follows from prices.
@@ -248,6 +253,17 @@ impl State {
     /// Returns the result of the last search of the order `program`, if there are jobs to put in order.
     pub fn search(&self) -> Option<SearchResult> {
         self.program.as_ref().map(|program| program.found)
+    }
+
+    /// Returns true if begins of sessions are ranked.
+    pub(crate) fn counts_begins(&self) -> bool {
+        self.settings.chosen_parts().placement == PlacementRule::Pool && self.settings.options.pool.rank == PoolRank::S6
+    }
+
+    /// Returns the number of sessions that lately began in a group.
+    pub(crate) fn lately_begun(&self, group: Option<u16>, now: Time) -> u64 {
+        let begins = self.session_begins.get(group_place(group));
+        begins.map_or(0, |begins| begins.within(now, self.settings.options.pool.window))
     }
 
     pub(crate) fn node(&self, id: NodeId) -> Option<&Node> {

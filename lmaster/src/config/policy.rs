@@ -5,7 +5,10 @@ use clap::Args;
 use limo_model::{
     AdmissionRule, CapRule, Confidence, IdleRule, OrderRule, Overrides, PlacementRule, Preset, Price, Span, as_text,
 };
-use limo_sched::{Allocation, ListBy, ListOptions, Options, Preempt, PriceRule, RankBy, RankOptions, RestRule};
+use limo_sched::{
+    Allocation, Knowledge, ListBy, ListOptions, Options, PoolOptions, PoolRank, Preempt, PriceRule, RankBy,
+    RankOptions, RestRule, Ties,
+};
 use serde::Deserialize;
 
 use super::{not_negative, permille, positive};
@@ -22,7 +25,7 @@ pub(super) struct PolicyLayer {
     #[arg(id = "policy_admission", long = "policy-admission", value_name = "RULE", env = "LIMO_POLICY_ADMISSION")]
     admission: Option<AdmissionRule>,
     /// Choice of the nodes for a job, instead of the preset's rule: first-fit, by-price, least-room, least-energy, ranked,
-    /// window or assignment
+    /// window, assignment or pool
     #[arg(id = "policy_placement", long = "policy-placement", value_name = "RULE", env = "LIMO_POLICY_PLACEMENT")]
     placement: Option<PlacementRule>,
     /// Caps of jobs, instead of the preset's rule: untouched, from-profile, moved, even, equal-speed, at-start, fixed-share
@@ -137,6 +140,22 @@ pub(super) struct PolicyLayer {
     /// Let a job wait for a window of this length, instead of taking a longer one [default: false]
     #[arg(long, value_name = "BOOL", env = "LIMO_WINDOW_WAITS")]
     window_waits: Option<bool>,
+    /// Order of the free nodes under the placement pool: S1, S2, S3a, S3b, S4, S5a, S5b or S6 [default: S1]
+    #[arg(long, value_name = "RANK", env = "LIMO_POOL_RANK")]
+    pool_rank: Option<PoolRank>,
+    /// Sessions of owners that count for the ranks S3 and S5: those of the past, or of a trace [default: past]
+    #[arg(long, value_name = "WHICH", env = "LIMO_POOL_KNOWLEDGE")]
+    pool_knowledge: Option<Knowledge>,
+    /// Time before a start in which the rank S6 counts sessions, 5min to 4h [default: 30min]
+    #[arg(long, value_name = "SPAN", env = "LIMO_POOL_WINDOW")]
+    #[serde(with = "as_text::option")]
+    pool_window: Option<Span>,
+    /// Choice between nodes of equal rank: random or first [default: random]
+    #[arg(long, value_name = "RULE", env = "LIMO_POOL_TIES")]
+    pool_ties: Option<Ties>,
+    /// Seed of this choice [default: 0]
+    #[arg(long, value_name = "NUMBER", env = "LIMO_POOL_SEED")]
+    pool_seed: Option<u32>,
     /// Order of the jobs under the order rule: by work for each unit of weight, or by weight and then by work [default:
     /// work]
     #[arg(long, value_name = "RULE", env = "LIMO_LIST_BY")]
@@ -198,6 +217,11 @@ impl PolicyLayer {
             rank_by: self.rank_by.or(under.rank_by),
             window_permille: self.window_permille.or(under.window_permille),
             window_waits: self.window_waits.or(under.window_waits),
+            pool_rank: self.pool_rank.or(under.pool_rank),
+            pool_knowledge: self.pool_knowledge.or(under.pool_knowledge),
+            pool_window: self.pool_window.or(under.pool_window),
+            pool_ties: self.pool_ties.or(under.pool_ties),
+            pool_seed: self.pool_seed.or(under.pool_seed),
             list_by: self.list_by.or(under.list_by),
             plan_steps: self.plan_steps.or(under.plan_steps),
             think_every: self.think_every.or(under.think_every),
@@ -227,6 +251,9 @@ impl PolicyLayer {
             (1_000..=100_000).contains(&window_permille),
             "window_permille is {window_permille}: it must be 1000 to 100000 thousandths"
         );
+        let pool_window = self.pool_window.unwrap_or(default.pool.window);
+        let (least, most) = PoolOptions::WINDOWS.into_inner();
+        ensure!((least..=most).contains(&pool_window), "pool_window is {pool_window}: it must be {least} to {most}");
         let plan_steps = self.plan_steps.unwrap_or(default.lists.plan_steps);
         ensure!(plan_steps > 0, "plan_steps is 0: a search must place 1 job or more");
         let relaxed_factor = self.relaxed_factor.unwrap_or(default.relaxed_factor);
@@ -271,6 +298,13 @@ impl PolicyLayer {
                 plan_steps,
                 think_every: not_negative("think_every", self.think_every, default.lists.think_every)?,
                 rare_gap: not_negative("rare_gap", self.rare_gap, default.lists.rare_gap)?,
+            },
+            pool: PoolOptions {
+                rank: self.pool_rank.unwrap_or(default.pool.rank),
+                knowledge: self.pool_knowledge.unwrap_or(default.pool.knowledge),
+                window: pool_window,
+                ties: self.pool_ties.unwrap_or(default.pool.ties),
+                seed: self.pool_seed.unwrap_or(default.pool.seed),
             },
             relaxed_factor,
             ..default

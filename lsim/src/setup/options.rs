@@ -1,6 +1,8 @@
 //! `--set KEY=VALUE` and `--part PART=RULE`: options and parts of a policy by name.
 
+mod counts;
 mod keys;
+mod read;
 
 use anyhow::{Result, anyhow, bail};
 use limo_model::{PartRule, Parts, Preset};

@@ -11,21 +11,21 @@ fn each_preset_makes_sense() {
 }
 
 #[test]
-fn two_hundred_and_forty_six_combinations_make_sense_with_each_idle_rule() {
-    assert_eq!(Parts::all().count(), 6 * 7 * 7 * 8 * 2);
+fn three_hundred_and_one_combinations_make_sense_with_each_idle_rule() {
+    assert_eq!(Parts::all().count(), 6 * 7 * 8 * 8 * 2);
     // Strict: resources, equations, band by first-fit, resources and band by least energy, the band also with
     // caps: 4 + 3. Easy: its four admissions, three of them also with caps from profiles, each by least room and
     // by least energy: 7 + 7. Conservative: resources by least room and first-fit, band by first-fit and price,
-    // these also with caps, and by least energy resources and band, the band also with caps: 6 + 3. By variation:
-    // strict with resources and the band, by rank, window and assignment; easy as by least room, by rank and window:
-    // 6 + 14. By rule and by program: resources, the rate also with caps from profiles, and the band, each by least room
-    // and energy, by rank and window: 2 * 4 * 4. A divided limit by three rules: with resources, which go with 5, 4, 3,
-    // 4 and 4 placements, and with a multiple of the limit, by easy, rule and program with 4 each. What is left of the
+    // these also with caps, and by least energy resources and band, the band also with caps: 6 + 3. Of free
+    // nodes: strict with resources and the band, by rank, window, assignment and pool; easy as by least room, by rank,
+    // window and pool: 8 + 21. By rule and by program: resources, the rate also with caps from profiles, and the band, each by least room
+    // and energy, by rank, window and pool: 2 * 4 * 5. A divided limit by three rules: with resources, which go with 6, 5,
+    // 3, 5 and 5 placements, and with a multiple of the limit, by easy, rule and program with 5 each. What is left of the
     // limit by two rules: with the rate, by the same orders and placements. By arrivals: what makes sense as `easy` and as
     // `program`.
-    let without = 7 + 14 + 9 + 20 + 32;
-    let by_arrivals = 4 * (1 + 2 + 3 * 2 + 2);
-    let expected = 2 * (without + 3 * (20 + 12) + 2 * 12 + by_arrivals);
+    let without = 7 + 14 + 9 + 29 + 40;
+    let by_arrivals = 5 * (1 + 2 + 3 * 2 + 2);
+    let expected = 2 * (without + 3 * (24 + 15) + 2 * 15 + by_arrivals);
     assert_eq!(Parts::all().filter(|parts| parts.senseless().is_none()).count(), expected);
 }
 
@@ -42,7 +42,7 @@ fn a_part_takes_the_place_of_the_presets() {
     );
     assert_eq!(
         "first".parse::<PlacementRule>().expect_err("no such part"),
-        "`first` is not a rule for placement: first-fit, by-price, least-room, least-energy, ranked, window, assignment"
+        "`first` is not a rule for placement: first-fit, by-price, least-room, least-energy, ranked, window, assignment, pool"
     );
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use limo_model::{GroupSpec, Groups, NodeId, OwnerRules, Time};
 
 use super::nodes::settle;
-use super::owners;
+use super::{owners, sessions};
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 
@@ -34,7 +34,9 @@ pub(super) fn set(cluster: &mut Cluster, now: Time, groups: &Groups) -> Result<(
         if std::mem::replace(&mut node.owner.rules, rules) != rules {
             changed.push(node.id);
         }
+        sessions::owned(node, now);
     }
+    sessions::regrouped(&mut cluster.state, groups);
     cluster.state.settings.groups = groups.clone();
     cluster.find_again(now);
     owners::rules_changed(cluster, now, &changed);

@@ -73,6 +73,7 @@ pub(super) fn removed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<()
         node.closed_to.clear();
         node.group = None;
         node.owner = Default::default();
+        node.sessions = None;
         node.unseen.clear();
     }
     cluster.state.variation.retain(|unit| unit.node != id);

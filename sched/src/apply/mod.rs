@@ -20,6 +20,7 @@ mod quota;
 mod rank;
 mod reservations;
 mod runs;
+mod sessions;
 mod settings;
 mod sleep;
 mod steer;
@@ -71,6 +72,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         }
         Event::OwnerCame { node } => return owners::came(cluster, now, *node),
         Event::OwnerLeft { node } => return owners::left(cluster, now, *node),
+        Event::SessionsKnown { nodes } => sessions::known(cluster, nodes),
         Event::Evicted { job, attempt, node, why } => owners::evicted(cluster, (*job, *attempt), (*node, *why)),
         Event::Started { job, attempt } => jobs::started(cluster, now, *job, *attempt),
         Event::Ended { job, attempt, outcome, usage } => jobs::ended(cluster, now, (*job, *attempt), outcome, *usage),

@@ -2,9 +2,9 @@
 
 use std::sync::OnceLock;
 
-use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Part, Power, Span, Time};
+use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Power, Span, Time};
 
-use super::{awaits, groups, lost, steer};
+use super::{awaits, groups, lost, sessions, sleep, steer};
 use crate::account::{Bill, cost_of};
 use crate::cluster::Cluster;
 use crate::refused::Refused;
@@ -82,7 +82,7 @@ pub(super) fn renew(cluster: &mut Cluster, id: NodeId, now: Time) {
 /// Updates the ability of the node to take jobs.
 pub(super) fn refresh_place(cluster: &mut Cluster, id: NodeId, now: Time) {
     if let Some(node) = cluster.state.nodes.get(id.0 as usize) {
-        cluster.index.classes.refresh(node, now);
+        cluster.index.refresh(node, now);
         cluster.books.look_at(node, now);
         cluster.index.cache = None;
     }
@@ -169,7 +169,7 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
             shares.for_each(|(unit, share)| release_seen(cluster, now, (job, unit.node, share), since, seen));
         }
     }
-    assignment.placement.iter().for_each(|part| note_idle(&mut cluster.state, part, now));
+    assignment.placement.iter().for_each(|part| sleep::note_idle(&mut cluster.state, part, now));
 }
 
 fn release_seen(
@@ -194,17 +194,6 @@ fn release_seen(
         }
     }
     renew(cluster, id, now);
-}
-
-/// Records the time since which the nodes of a part have no job, for nodes that can sleep.
-fn note_idle(state: &mut State, part: &Part, now: Time) {
-    let run = part.unit.node.0 as usize..(part.unit.node.0.saturating_add(part.count)) as usize;
-    if state.settings.options.rest_rule() == crate::options::RestRule::Never {
-        return;
-    }
-    for node in state.nodes.get_mut(run).into_iter().flatten() {
-        node.idle_since = now;
-    }
 }
 
 pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<(), Refused> {
@@ -246,6 +235,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
     cluster.index.cache = None;
     cluster.index.ranks = OnceLock::new();
     let moved = cluster.index.classes.place(&cluster.state.nodes[id.0 as usize], now);
+    cluster.index.rank(&cluster.state.nodes[id.0 as usize]);
     if cluster.index.classes.len() != kinds {
         cluster.index.queue_again(&cluster.state);
     }
@@ -284,7 +274,9 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId
         closed_to: cluster.state.settings.queues.closed_to(&spec.name),
         group: groups::of(&cluster.state.settings.groups, &spec.name),
         owner: Owner { rules: groups::owners_of(&cluster.state.settings.groups, &spec.name), ..Owner::default() },
+        sessions: None,
     });
+    sessions::owned(&mut cluster.state.nodes[id.0 as usize], now);
     cluster.books.enter(&cluster.state.nodes[id.0 as usize], now);
     cluster.state.job_energy.push();
     cluster.state.job_cost.push();
@@ -393,7 +385,7 @@ pub(crate) fn switch(cluster: &mut Cluster, now: Time, id: NodeId, to: Sleep) {
     }
     renew(cluster, id, now);
     if let Some(node) = cluster.state.nodes.get(id.0 as usize) {
-        cluster.index.classes.refresh(node, now);
+        cluster.index.refresh(node, now);
         cluster.books.look_at(node, now);
     }
 }

@@ -8,6 +8,7 @@ use limo_model::{Attempt, Cause, Causes, Eviction, JobId, NodeId, Power, Span, S
 use super::jobs::with_times;
 use super::nodes::{refresh_place, renew, settle, switch};
 use super::pause::count;
+use super::sessions;
 use super::steer::stand_still;
 use crate::cluster::Cluster;
 use crate::refused::Refused;
@@ -21,6 +22,8 @@ pub(super) fn came(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
         return Ok(());
     }
     let suspect_until = node.suspect_until;
+    sessions::begun(cluster, now, id);
+    let node = known(cluster, id)?;
     if let Some(until) = node.owner.closed_until.take().filter(|until| suspect_until != Some(*until)) {
         cluster.index.reopens.remove(&(until, id));
     }
@@ -47,10 +50,9 @@ pub(super) fn wake(cluster: &mut Cluster, now: Time, id: NodeId) {
 pub(super) fn left(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), Refused> {
     settle(cluster, now);
     let node = known(cluster, id)?;
-    if node.owner.here.take().is_none() {
-        return Ok(());
-    }
+    let Some(since) = node.owner.here.take() else { return Ok(()) };
     node.idle_since = now;
+    sessions::ended(cluster, (since, now), id);
     renew(cluster, id, now);
     cluster.state.dirty |= is_limited(cluster);
     let node = known(cluster, id)?;

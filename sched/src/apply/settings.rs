@@ -64,6 +64,10 @@ pub(super) fn policy(cluster: &mut Cluster, preset: Preset, options: Options) ->
         settings.arrivals = Arrivals::default();
     }
     take_parts(cluster);
+    if !cluster.state.counts_begins() {
+        cluster.state.session_begins.clear();
+    }
+    cluster.index.rank_again(&cluster.state);
     Ok(())
 }
 

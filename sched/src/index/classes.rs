@@ -68,6 +68,10 @@ impl Class {
             && self.metered == metered
     }
 
+    fn lists_jobs(&self) -> bool {
+        self.metered || self.evicts
+    }
+
     /// Returns true if its nodes run jobs of the queue of `request`.
     pub fn is_open_to(&self, request: &Request) -> bool {
         is_open(request, &self.closed_to, self.evicts)
@@ -106,7 +110,18 @@ impl Classes {
 
     /// Returns true if a node has a list of its jobs: its readings or its owner change them.
     pub fn lists_jobs(&self, node: NodeId) -> bool {
-        self.place_of(node).is_some_and(|(class, _)| self.all[class].metered || self.all[class].evicts)
+        self.place_of(node).is_some_and(|(class, _)| self.all[class].lists_jobs())
+    }
+
+    /// Calls back with the nodes of a part that have a list of their jobs. A part may have nodes of several classes,
+    /// because groups can give owners to some of them while the job runs.
+    pub fn listed_nodes(&self, part: &Part, mut each: impl FnMut(&[NodeId])) {
+        self.runs(part, |class, run| {
+            let class = &self.all[class];
+            if class.lists_jobs() {
+                each(&class.nodes[run.start as usize..run.end as usize]);
+            }
+        });
     }
 
     /// Puts a node into its class. The node is new, or has no jobs and became another kind. Returns true if it had

@@ -38,6 +38,7 @@ impl Index {
             reserved,
             boundaries,
             users,
+            pool,
             // These are the results of a round or a plan for the next one.
             counted: _,
             cache: _,
@@ -77,6 +78,7 @@ impl Index {
             ("reserved", *reserved == found.reserved),
             ("boundaries", *boundaries == found.boundaries),
             ("users", users.as_ref().zip(found.users.as_ref()).is_none_or(|(kept, found)| kept == found)),
+            ("pool", *pool == found.pool),
         ];
         parts.into_iter().find(|(_, same)| !same).map(|(part, _)| part)
     }

@@ -7,6 +7,7 @@ mod classes;
 mod compare;
 mod groups;
 mod plan_cache;
+mod pool;
 mod ranks;
 mod shapes;
 mod stock;
@@ -15,16 +16,17 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use limo_model::{JobId, Memory, NodeId, Power, Request, Time, UnitId, width};
+use limo_model::{JobId, Memory, NodeId, Power, Request, Span, Time, UnitId, width};
 
 use crate::facts::Known;
-use crate::state::{Assignment, Job, Phase, Sleep, State};
+use crate::state::{Assignment, Job, Node, Phase, Sleep, State};
 use crate::structure::JobSet;
 
 pub(crate) use blocked::Blocked;
 pub(crate) use classes::{Class, Classes};
 pub(crate) use groups::{GroupDraws, GroupRooms, KeptRoom};
 pub(crate) use plan_cache::{Gains, HeadReservation, PlanCache};
+pub(crate) use pool::{PoolCell, PoolIndex, PoolKey};
 pub(crate) use ranks::{Rank, Ranks, UnitOrder};
 pub(crate) use shapes::{Shape, Shapes, Way};
 pub(crate) use users::Users;
@@ -111,6 +113,8 @@ pub(crate) struct Index {
     pub users: Option<Users>,
     /// Orders of nodes by their variation; made when first needed after a change.
     pub ranks: OnceLock<Ranks>,
+    /// Free nodes in the order of the placement `pool`, while it is in force.
+    pub pool: Option<PoolIndex>,
 }
 
 impl Index {
@@ -161,7 +165,40 @@ impl Index {
         index.blocked = Blocked::of(state);
         index.groups = GroupDraws::of(state);
         index.users = (!state.settings.quotas.is_empty()).then(|| Users::of(state));
+        index.rank_again(state);
         index
+    }
+
+    /// Updates a node after a change of its ability to take jobs.
+    pub fn refresh(&mut self, node: &Node, now: Time) {
+        self.classes.refresh(node, now);
+        self.rank(node);
+    }
+
+    /// Updates a node in the order of the placement `pool`.
+    pub fn rank(&mut self, node: &Node) {
+        if let Some(pool) = &mut self.pool {
+            pool.rank(node, &self.classes);
+        }
+    }
+
+    /// Counts a session that has ended at a node.
+    pub fn count_session(&mut self, node: &Node, used: Span) {
+        if let Some(pool) = &mut self.pool {
+            pool.count(node, used);
+        }
+    }
+
+    /// Puts all nodes into the order of the placement `pool`, if it is in force.
+    pub fn rank_again(&mut self, state: &State) {
+        self.pool = PoolIndex::of(state, &self.classes);
+    }
+
+    /// Updates the nodes of an assignment in the order of the placement `pool`.
+    fn rank_nodes(&mut self, assignment: &Assignment) {
+        if let Some(pool) = &mut self.pool {
+            limo_model::nodes(&assignment.placement).for_each(|node| pool.update(node, &self.classes));
+        }
     }
 
     /// Inserts every waiting job again, after a change on which estimates and shapes depend.
@@ -283,10 +320,9 @@ impl Index {
                 true => self.classes.change_memory(part, Memory::saturating_add),
                 false => self.classes.take(part),
             }
-            if self.classes.lists_jobs(part.unit.node) {
-                self.occupants.extend(part.nodes().map(|node| (node, job)));
-            }
+            self.classes.listed_nodes(part, |nodes| self.occupants.extend(nodes.iter().map(|node| (*node, job))));
         }
+        self.rank_nodes(assignment);
     }
 
     pub fn give(&mut self, job: JobId, assignment: &Assignment) {
@@ -301,12 +337,13 @@ impl Index {
                 true => self.classes.change_memory(part, Memory::saturating_sub),
                 false => self.classes.give(part),
             }
-            if self.classes.lists_jobs(part.unit.node) {
-                part.nodes().for_each(|node| {
-                    self.occupants.remove(&(node, job));
-                });
-            }
+            self.classes.listed_nodes(part, |nodes| {
+                for node in nodes {
+                    self.occupants.remove(&(*node, job));
+                }
+            });
         }
+        self.rank_nodes(assignment);
     }
 
     /// Returns the cores of a unit that jobs have.

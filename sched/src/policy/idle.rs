@@ -24,7 +24,7 @@ fn delay(view: &View<'_>) -> Option<Span> {
     }
 }
 
-/// Returns the nodes of a class that have no job, are awake and can sleep.
+/// Returns the nodes of a class that have no job and no owner there, are awake and can sleep.
 fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = (&'a Node, Rest)> {
     let mut scratch = Bits::new(class.nodes.len() as u32);
     let whole = |unit: usize| class.levels.get(unit).zip(class.units.get(unit));
@@ -37,7 +37,7 @@ fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = (&'a Node
     };
     let nodes =
         first.into_iter().filter(all_free).filter_map(move |position| view.node(class.nodes[position as usize]));
-    nodes.filter_map(|node| Some((node, node.spec.rest()?)))
+    nodes.filter(|node| node.owner.here.is_none()).filter_map(|node| Some((node, node.spec.rest()?)))
 }
 
 /// Returns true if sleeping saves more energy than falling asleep costs before the budget's period ends.

@@ -29,9 +29,7 @@ fn pass<'a>(view: &View<'a>) -> Box<dyn Pass<'a> + 'a> {
     match (parts.order, parts.placement) {
         (OrderRule::Easy, _) => Box::new(order::EasyPass::of(view)),
         (OrderRule::Rule | OrderRule::Program, _) => Box::new(order::ListPass::of(view)),
-        (OrderRule::Strict, PlacementRule::Ranked | PlacementRule::Window | PlacementRule::Assignment) => {
-            Box::new(order::BatchPass::of(view))
-        }
+        (OrderRule::Strict, placement) if placement.is_of_free_nodes() => Box::new(order::BatchPass::of(view)),
         (OrderRule::Conservative, PlacementRule::LeastRoom) => Box::new(order::ConservativePass::of(view)),
         _ => Box::new(order::PlanBuilder::of(view)),
     }

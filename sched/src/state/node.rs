@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use limo_model::{Attempt, JobId, NodeId, NodeSpec, OwnerRules, Power, Span, Time, UnitId, UnitSpec};
 use serde::{Deserialize, Serialize};
 
+use super::sessions::SessionRecord;
 use super::slept::Slept;
 use crate::account::Bill;
 
@@ -51,6 +52,9 @@ pub struct Node {
     pub(crate) group: Option<u16>,
     #[serde(default, skip_serializing_if = "Owner::is_unknown")]
     pub(crate) owner: Owner,
+    /// Sessions of its owners; `None` for a node that never had owners.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) sessions: Option<Box<SessionRecord>>,
 }
 
 /// The owner of a node: present or not, and the rules of its group.

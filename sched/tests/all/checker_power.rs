@@ -152,7 +152,7 @@ fn only_free_nodes_sleep() {
 /// Sets a group of these nodes, with a limit in watts.
 fn group(core: &mut Core, nodes: &[&str], limit: i64) {
     let nodes = nodes.iter().map(|node| (*node).to_owned()).collect();
-    let spec = GroupSpec { nodes, limit: watts(limit), limit_by_operator: None, owners: None };
+    let spec = GroupSpec { nodes, limit: watts(limit), limit_by_operator: None, owners: None, open: None };
     let groups = Groups::new([("rack".to_owned(), spec)].into()).expect("one group");
     core.apply(at(0), &Event::GroupsSet { groups, by: "root".into() }).expect("groups");
 }

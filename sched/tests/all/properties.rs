@@ -10,7 +10,7 @@ use limo_model::{
     AdmissionRule, IdleRule, JobShare, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power,
     Preset, Span, UnitKind, UnitSpec,
 };
-use limo_sched::{Event, ListOptions, Options};
+use limo_sched::{Event, Knowledge, ListOptions, Options, PoolOptions, PoolRank, Ties};
 use proptest::prelude::*;
 
 /// Three nodes, the last with two accelerators; profiles for two of three applications.
@@ -114,6 +114,22 @@ fn combined(order: OrderRule, placement: PlacementRule) -> impl Iterator<Item = 
     all.filter(move |parts| parts.senseless().is_none() && !is_preset(parts))
 }
 
+/// Returns options of the placement `pool`.
+fn pool() -> impl Strategy<Value = PoolOptions> {
+    let rank = proptest::sample::select(PoolRank::NAMES.map(|(_, rank)| rank).to_vec());
+    let (knowledge, ties) = (
+        prop_oneof![Just(Knowledge::Past), Just(Knowledge::Trace)],
+        prop_oneof![Just(Ties::Random), Just(Ties::First)],
+    );
+    (rank, knowledge, ties, 0..3_u32).prop_map(|(rank, knowledge, ties, seed)| PoolOptions {
+        rank,
+        knowledge,
+        ties,
+        seed,
+        ..PoolOptions::default()
+    })
+}
+
 /// Checks each valid combination of an order and a placement, by default in 300 cases.
 fn check_parts(order: OrderRule, placement: PlacementRule) {
     assert!(GROUPS.contains(&(order, placement)));
@@ -121,36 +137,38 @@ fn check_parts(order: OrderRule, placement: PlacementRule) {
         let overrides = Overrides::of(&parts.rules()).expect("each part once");
         // A short search saves time.
         let lists = ListOptions { plan_steps: 50, ..ListOptions::default() };
-        let with = move |options| Options { chosen: overrides, lists, ..options };
+        let with = move |(options, pool)| Options { chosen: overrides, lists, pool, ..options };
         let preset = Preset::Fifo;
         match (order, parts.idle) {
             _ if parts.starts_capped() || (parts.divides() && parts.admission == AdmissionRule::Relaxed) => {
-                let options = backfill::options().prop_map(with);
+                let options = (backfill::options(), pool()).prop_map(with);
                 keeps_in(cases(300), (preset, options), with_cores(wide_step()), backfill::capped_cluster);
             }
             (OrderRule::Easy | OrderRule::Rule | OrderRule::Program, ..) | (.., IdleRule::PowerOff) => {
-                let options = backfill::options().prop_map(with);
+                let options = (backfill::options(), pool()).prop_map(with);
                 keeps_in(cases(300), (preset, options), wide_step(), backfill::cluster);
             }
-            _ => keeps_in(cases(300), (preset, options().prop_map(with)), with_cores(narrow_step()), cluster),
+            _ => keeps_in(cases(300), (preset, (options(), pool()).prop_map(with)), with_cores(narrow_step()), cluster),
         }
     }
 }
 
 /// The orders with their placements, each with a test of its own, so that these run side by side.
-const GROUPS: [(OrderRule, PlacementRule); 21] = {
+const GROUPS: [(OrderRule, PlacementRule); 25] = {
     use OrderRule::{Conservative, Easy, Program, Rule, Strict};
-    use PlacementRule::{Assignment, ByPrice, FirstFit, LeastEnergy, LeastRoom, Ranked, Window};
+    use PlacementRule::{Assignment, ByPrice, FirstFit, LeastEnergy, LeastRoom, Pool, Ranked, Window};
     [
         (Strict, FirstFit),
         (Strict, LeastEnergy),
         (Strict, Ranked),
         (Strict, Window),
         (Strict, Assignment),
+        (Strict, Pool),
         (Easy, LeastRoom),
         (Easy, LeastEnergy),
         (Easy, Ranked),
         (Easy, Window),
+        (Easy, Pool),
         (Conservative, FirstFit),
         (Conservative, ByPrice),
         (Conservative, LeastRoom),
@@ -159,10 +177,12 @@ const GROUPS: [(OrderRule, PlacementRule); 21] = {
         (Rule, LeastEnergy),
         (Rule, Ranked),
         (Rule, Window),
+        (Rule, Pool),
         (Program, LeastRoom),
         (Program, LeastEnergy),
         (Program, Ranked),
         (Program, Window),
+        (Program, Pool),
     ]
 };
 
@@ -265,6 +285,22 @@ fn lists_by_window_keep_the_rules() {
 }
 
 #[test]
+fn strict_by_pool_keeps_the_rules() {
+    check_parts(OrderRule::Strict, PlacementRule::Pool);
+}
+
+#[test]
+fn easy_by_pool_keeps_the_rules() {
+    check_parts(OrderRule::Easy, PlacementRule::Pool);
+}
+
+#[test]
+fn lists_by_pool_keep_the_rules() {
+    check_parts(OrderRule::Rule, PlacementRule::Pool);
+    check_parts(OrderRule::Program, PlacementRule::Pool);
+}
+
+#[test]
 fn parts_that_do_not_go_together_are_refused() {
     let mut world = cluster(Preset::Easy, Options::default(), [0; 6]);
     let chosen = Overrides { placement: Some(PlacementRule::ByPrice), ..Overrides::default() };
@@ -273,7 +309,7 @@ fn parts_that_do_not_go_together_are_refused() {
     let refused = world.core.apply(world.now, &event).expect_err("no sense");
     assert_eq!(
         refused.to_string(),
-        "the parts of the policy do not go together: the order `easy` reserves by the placement `least-room`, `least-energy`, `ranked` or `window`, not by `by-price`"
+        "the parts of the policy do not go together: the order `easy` reserves by the placement `least-room`, `least-energy`, `ranked`, `window` or `pool`, not by `by-price`"
     );
     assert_eq!(world.core.settings().options, Options::default());
 }

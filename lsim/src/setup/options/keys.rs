@@ -1,27 +1,15 @@
 //! The keys of `--set`.
 
-use limo_model::{AdmissionRule, Confidence, OrderRule, Parts, PlacementRule, Span};
-use limo_sched::{Options, PriceRule};
+use limo_model::{AdmissionRule, Confidence, OrderRule, Span};
+use limo_sched::{Options, PoolOptions, PriceRule};
 
 use super::Key;
+use super::counts::{
+    BACKFILL, BUDGET, CAPPED, ESTIMATED, LIMO, LISTED, POOL, PRICED, RANKED, SEARCHED, SLOWED, WINDOW,
+};
+use super::read::{number, part, set, span, within};
 
-const BACKFILL: fn(Parts) -> bool = |parts| parts.order == OrderRule::Easy;
-const BUDGET: fn(Parts) -> bool = Parts::keeps_budget;
-const PRICED: fn(Parts) -> bool = Parts::heeds_lower_limit;
-const LIMO: fn(Parts) -> bool = Parts::steers;
-/// Policies that keep the upper limit by caps of running jobs.
-const CAPPED: fn(Parts) -> bool = |parts| parts.steers() || parts.divides();
-/// Policies that expect a slowdown under caps without a profile.
-const SLOWED: fn(Parts) -> bool = |parts| CAPPED(parts) || parts.takes_what_is_left();
-const RANKED: fn(Parts) -> bool = |parts| matches!(parts.placement, PlacementRule::Ranked | PlacementRule::Window);
-const WINDOW: fn(Parts) -> bool = |parts| parts.placement == PlacementRule::Window;
-/// Orders that search for a list of the jobs, and those that have one.
-const SEARCHED: fn(Parts) -> bool = |parts| matches!(parts.order, OrderRule::Program | OrderRule::ByArrivals);
-const LISTED: fn(Parts) -> bool =
-    |parts| matches!(parts.order, OrderRule::Rule | OrderRule::Program | OrderRule::ByArrivals);
-const ESTIMATED: fn(Parts) -> bool = |parts| parts.order != OrderRule::Strict;
-
-pub const KEYS: [Key; 35] = [
+pub const KEYS: [Key; 40] = [
     Key {
         name: "admission",
         values: "resources | equations | band | rate | ledger | ledger-reduced | relaxed",
@@ -199,6 +187,51 @@ pub const KEYS: [Key; 35] = [
         read: |options, value| number(&mut options.lists.plan_steps, value, 1, u32::MAX),
     },
     Key {
+        name: "pool-knowledge",
+        values: "past | trace",
+        default: "past",
+        meaning: "sessions of owners that count for the ranks S3 and S5: those so far, or all of the trace",
+        is_part: false,
+        counts: POOL,
+        read: |options, value| set(&mut options.pool.knowledge, value),
+    },
+    Key {
+        name: "pool-rank",
+        values: "S1 | S2 | S3a | S3b | S4 | S5a | S5b | S6",
+        default: "S1",
+        meaning: "order of the free nodes under the placement `pool`",
+        is_part: false,
+        counts: POOL,
+        read: |options, value| set(&mut options.pool.rank, value),
+    },
+    Key {
+        name: "pool-seed",
+        values: "a whole number, 0 to 4294967295",
+        default: "0",
+        meaning: "seed of the choice between nodes of equal rank",
+        is_part: false,
+        counts: POOL,
+        read: |options, value| number(&mut options.pool.seed, value, 0, u32::MAX),
+    },
+    Key {
+        name: "pool-ties",
+        values: "random | first",
+        default: "random",
+        meaning: "choice between nodes of equal rank",
+        is_part: false,
+        counts: POOL,
+        read: |options, value| set(&mut options.pool.ties, value),
+    },
+    Key {
+        name: "pool-window",
+        values: "a span from 5min to 4h",
+        default: "30min",
+        meaning: "time before a start in which the rank S6 counts sessions",
+        is_part: false,
+        counts: POOL,
+        read: |options, value| within(&mut options.pool.window, value, PoolOptions::WINDOWS),
+    },
+    Key {
         name: "preempt",
         values: "nothing | caps | suspend | requeue",
         default: "requeue",
@@ -355,24 +388,3 @@ pub const KEYS: [Key; 35] = [
         read: |options, value| set(&mut options.ranks.window_waits, value),
     },
 ];
-
-fn set<T: std::str::FromStr<Err: std::fmt::Display>>(place: &mut T, value: &str) -> Result<(), String> {
-    *place = value.parse().map_err(|error: T::Err| error.to_string())?;
-    Ok(())
-}
-
-fn part<T: std::str::FromStr<Err = String>>(place: &mut Option<T>, value: &str) -> Result<(), String> {
-    *place = Some(value.parse()?);
-    Ok(())
-}
-
-fn span(place: &mut Span, value: &str, least: Span) -> Result<(), String> {
-    set(place, value)?;
-    if *place < least { Err(format!("`{value}` is below {least}")) } else { Ok(()) }
-}
-
-fn number(place: &mut u32, value: &str, least: u32, most: u32) -> Result<(), String> {
-    let found = value.parse().ok().filter(|number| (least..=most).contains(number));
-    *place = found.ok_or_else(|| format!("`{value}` is not a whole number from {least} to {most}"))?;
-    Ok(())
-}

@@ -1,5 +1,6 @@
-//! The order `strict` with the placements `ranked`, `window` and `assignment` (heterogeneity paper, section 2.3): jobs
-//! start in the order of the queue, the first ones perhaps together. The variation of the nodes decides about the place.
+//! The order `strict` with the placements `ranked`, `window` and `assignment` (heterogeneity paper, section 2.3) and `pool`
+//! (htc-sim-2015, section V): jobs start in the order of the queue, the first ones perhaps together. The variation of the
+//! nodes or the sessions of their owners decide about the place.
 //!
 //! Idea: first come, first served, without backfilling. The placement chooses the nodes: for one job, or for all that
 //! fit together. Durations are those of profiles, and the slowest part of a job decides. Constraints: with the
@@ -70,7 +71,9 @@ impl<'a> BatchPass<'a> {
         }
         let placements: Vec<Placement> = match &first[..] {
             [] => return,
-            [(_, job, shape), ..] if !is_batch(job) => ranked::find(&view, shape, job, None).into_iter().collect(),
+            [(id, job, shape), ..] if !is_batch(job) => {
+                ranked::find(&view, shape, (*id, job), None).into_iter().collect()
+            }
             all => assign(&view, &all.iter().map(|(_, job, shape)| (*job, *shape)).collect::<Vec<_>>()),
         };
         for ((id, job, _), placement) in first.iter().zip(placements) {

@@ -95,7 +95,7 @@ impl<'a> Trial<'a> {
     /// Starts the job now if it fits in addition to the reservation; at a cap if necessary.
     pub fn start(&mut self, candidate: &Candidate<'a>, cache: Option<&PlanCache>) -> Option<Start> {
         let reservation = cache.map(|cache| &cache.reservation);
-        let mut placements = Placements::of(&self.view, candidate.shape, candidate.job);
+        let mut placements = Placements::of(&self.view, candidate.shape, (candidate.id, candidate.job));
         let mut has_room = false;
         while let Some(placement) = placements.next(reservation, &mut self.known) {
             let estimate = estimate(&self.view, candidate.job, &placement);
@@ -110,7 +110,7 @@ impl<'a> Trial<'a> {
         if !has_room || !self.has_caps || has_cap {
             return None;
         }
-        let mut placements = Placements::unshared(&self.view, candidate.shape, candidate.job);
+        let mut placements = Placements::unshared(&self.view, candidate.shape, (candidate.id, candidate.job));
         while let Some(placement) = placements.next(reservation, &mut self.known) {
             if let Some(start) = self.start_capped(candidate, cache, &placement) {
                 return Some(start);
@@ -225,7 +225,7 @@ pub(super) fn head_power(view: &View<'_>, head: &Candidate<'_>) -> Power {
     if view.parts().caps == CapRule::FixedShare {
         return capped::least(view, head.shape, &head.job.request);
     }
-    let placement = Placements::of(view, head.shape, head.job).next(None, &mut KnownPlacements::default());
+    let placement = Placements::of(view, head.shape, (head.id, head.job)).next(None, &mut KnownPlacements::default());
     let known = placement.map(|placement| estimate(view, head.job, &placement).power);
     known.unwrap_or(Power::from_mw(head.need.power))
 }

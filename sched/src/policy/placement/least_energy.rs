@@ -8,7 +8,7 @@
 //! it. On several nodes the sum over the nodes counts. Ignores: prices, the lower limit, nodes that will be free soon,
 //! and the energy for waking a node. Cost: one estimate for each type of node. No options.
 
-use limo_model::{Energy, Placement, PlacementRule, Request};
+use limo_model::{Energy, JobId, Placement, PlacementRule, Request};
 
 use super::ranked::KnownPlacements;
 use super::{least_room, ranked};
@@ -21,7 +21,7 @@ use crate::view::View;
 /// The placements that a job could have now under the order `easy`, best first.
 pub(in crate::policy) struct Placements<'a> {
     view: View<'a>,
-    job: &'a Job,
+    job: (JobId, &'a Job),
     shape: &'a Shape,
     /// The shape in place of that of the job: for unshared units, or with the types of node that are left.
     own: Option<Box<Shape>>,
@@ -31,19 +31,19 @@ pub(in crate::policy) struct Placements<'a> {
 
 impl<'a> Placements<'a> {
     /// Placements on nodes with enough free cores.
-    pub fn of(view: &View<'a>, shape: &'a Shape, job: &'a Job) -> Self {
+    pub fn of(view: &View<'a>, shape: &'a Shape, job: (JobId, &'a Job)) -> Self {
         Self::on(view, (shape, None), job)
     }
 
     /// Placements on units without any job, so that they can be held at a cap of the job.
-    pub fn unshared(view: &View<'a>, shape: &'a Shape, job: &'a Job) -> Self {
+    pub fn unshared(view: &View<'a>, shape: &'a Shape, job: (JobId, &'a Job)) -> Self {
         Self::on(view, (shape, Some(Box::new(shape.unshared(&view.index().classes)))), job)
     }
 
-    fn on(view: &View<'a>, (shape, mut own): (&'a Shape, Option<Box<Shape>>), job: &'a Job) -> Self {
+    fn on(view: &View<'a>, (shape, mut own): (&'a Shape, Option<Box<Shape>>), job: (JobId, &'a Job)) -> Self {
         let by_energy = view.parts().placement == PlacementRule::LeastEnergy;
         if by_energy {
-            own = Some(Box::new(ordered(view, own.as_deref().unwrap_or(shape), &job.request)));
+            own = Some(Box::new(ordered(view, own.as_deref().unwrap_or(shape), &job.1.request)));
         }
         Self { view: *view, job, shape, own, by_energy, has_ended: false }
     }
@@ -62,10 +62,10 @@ impl<'a> Placements<'a> {
             (PlacementRule::Ranked | PlacementRule::Window, None) => {
                 known.find(&self.view, self.shape, self.job, reservation)
             }
-            (PlacementRule::Ranked | PlacementRule::Window, Some(_)) => {
+            (PlacementRule::Ranked | PlacementRule::Window, Some(_)) | (PlacementRule::Pool, _) => {
                 ranked::find(&self.view, shape, self.job, reservation)
             }
-            _ => least_room::find(&self.view, shape, self.job, reservation),
+            _ => least_room::find(&self.view, shape, self.job.1, reservation),
         }?;
         self.has_ended = true;
         if let Some(shape) = self.own.as_deref_mut().filter(|_| self.by_energy) {

@@ -8,6 +8,7 @@ mod least_energy;
 pub(super) mod least_room;
 mod offers;
 mod packed;
+mod pool;
 pub(super) mod ranked;
 mod weigh;
 

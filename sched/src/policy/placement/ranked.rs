@@ -15,9 +15,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use limo_model::{Placement, PlacementRule};
+use limo_model::{JobId, Placement, PlacementRule};
 
-use super::least_room;
+use super::{least_room, pool};
 use crate::facts::{Known, estimate};
 use crate::future::{asks_each, could_have};
 use crate::index::{HeadReservation, Shape, UnitOrder, Way};
@@ -47,18 +47,18 @@ impl<'a> KnownPlacements<'a> {
         &mut self,
         view: &View<'a>,
         shape: &'a Shape,
-        job: &'a Job,
+        (id, job): (JobId, &'a Job),
         reservation: Option<&HeadReservation>,
     ) -> Option<Placement> {
         if asks_each(view, shape) || view.options().allocation == Allocation::Contiguous {
-            return find(view, shape, job, reservation);
+            return find(view, shape, (id, job), reservation);
         }
         let key = (shape.number, job.request.application.as_str(), job.request.nodes.get());
         let costs = typical_costs(view, shape, job);
         if let Some(known) = self.by_kind.get(&key).filter(|known| are_proportional(&known.costs, &costs)) {
             return known.placement.clone();
         }
-        let placement = find(view, shape, job, reservation);
+        let placement = find(view, shape, (id, job), reservation);
         self.by_kind.insert(key, KnownPlacement { costs, placement: placement.clone() });
         placement
     }
@@ -86,7 +86,7 @@ fn are_proportional(ones: &[i64], others: &[i64]) -> bool {
 pub(in crate::policy) fn find(
     view: &View<'_>,
     shape: &Shape,
-    job: &Job,
+    (id, job): (JobId, &Job),
     reservation: Option<&HeadReservation>,
 ) -> Option<Placement> {
     let wanted = job.request.nodes.get();
@@ -98,6 +98,7 @@ pub(in crate::policy) fn find(
     }
     let wanted = wanted as usize;
     let found: Vec<Seated> = match view.parts().placement {
+        PlacementRule::Pool => pool::best(view, shape, (id, job)),
         PlacementRule::Window if wanted > 1 => {
             let order = NodeOrder::of(view, shape, job, Key::Duration);
             let (mut free, mut taken) = (order.free(view, shape, job), Vec::new());

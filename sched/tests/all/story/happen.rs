@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Beside, Curve, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, OwnerRules, Part, QueueSpec,
-    Queues, Quota, Reservation, Span, TaskCounts, Time,
+    Band, Beside, Curve, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, NodeSessions, OwnerRules, Part,
+    QueueSpec, Queues, Quota, Reservation, SessionSums, Span, TaskCounts, Time,
 };
 use limo_sched::{Command, Event, Round};
 
@@ -85,6 +85,7 @@ impl Story {
             ["groups", rest @ ..] => self.groups(rest),
             ["owner-came", name] => self.apply(Event::OwnerCame { node: node(self, name) }),
             ["owner-left", name] => self.apply(Event::OwnerLeft { node: node(self, name) }),
+            ["sessions-known", rest @ ..] => self.sessions_known(rest),
             ["reservation", name, "none"] => self.reserve(name, None),
             ["reservation", name, rest @ ..] => self.reserve(name, Some(&fields(rest))),
             ["cannot-cap", name] => drop(self.world.capless.insert(node(self, name))),
@@ -158,8 +159,20 @@ impl Story {
         self.apply(Event::QueuesSet { queues: Queues::new(all).expect("queues"), by: "root".into() });
     }
 
-    /// The words are `NAME on=n[0-1] [limit=100W] [owners=suspend start-after=15min evict-after=10min]` for each group,
-    /// with `/` between groups.
+    /// The words are `NODE sessions=2 used=30min gaps=1 free=1h` for each node, with `/` between nodes.
+    fn sessions_known(&mut self, words: &[&str]) {
+        let sessions = |words: &[&str]| {
+            let given = fields(words);
+            let (used, free) = (parse(given["used"]), parse(given["free"]));
+            let sums = SessionSums { sessions: parse(given["sessions"]), used, gaps: parse(given["gaps"]), free };
+            NodeSessions { node: self.world.core.node_named(words[0]).expect("a node").id(), sums }
+        };
+        let nodes = words.split(|word| *word == "/").map(sessions).collect();
+        self.apply(Event::SessionsKnown { nodes });
+    }
+
+    /// The words are `NAME on=n[0-1] [limit=100W] [owners=suspend start-after=15min evict-after=10min]
+    /// [open=08:00-18:00]` for each group, with `/` between groups.
     fn groups(&mut self, words: &[&str]) {
         let group = |words: &[&str]| {
             let given = fields(words);
@@ -171,7 +184,10 @@ impl Story {
             };
             let limit = watts(given.get("limit").unwrap_or(&"none"));
             let owners = given.get("owners").map(rules);
-            (words[0].to_owned(), GroupSpec { nodes, limit, limit_by_operator: None, owners })
+            let open = given.get("open").and_then(|hours| hours.split_once('-')).map(|(from, until)| {
+                Curve::new(vec![(clock(from), true), (clock(until), false)], None).expect("a curve")
+            });
+            (words[0].to_owned(), GroupSpec { nodes, limit, limit_by_operator: None, owners, open })
         };
         let all = words.split(|word| *word == "/").map(group).collect();
         self.apply(Event::GroupsSet { groups: Groups::new(all).expect("groups"), by: "root".into() });
