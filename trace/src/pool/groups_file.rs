@@ -114,6 +114,7 @@ impl Pool {
                 limit: Power::MAX,
                 limit_by_operator: None,
                 owners: Some(of.owners.unwrap_or_else(usual)),
+                open: None,
             };
             let group = Group {
                 names: Names::Listed(nodes),
