@@ -40,6 +40,7 @@ enum Kind {
     Intent,
     Going,
     Unfit,
+    Evicted,
     End,
     Forget,
 }
@@ -51,6 +52,7 @@ impl Node {
             Record::Intent(_) => Kind::Intent,
             Record::Going { .. } | Record::Released { .. } => Kind::Going,
             Record::Unfit { .. } => Kind::Unfit,
+            Record::Evicted { .. } => Kind::Evicted,
             Record::End { .. } => Kind::End,
             Record::Forget { .. } => Kind::Forget,
         };
@@ -69,9 +71,12 @@ impl Node {
             Kind::Intent => self.intent_recorded(job, number, result),
             Kind::Going => self.going_recorded(job, number, result),
             Kind::End => self.end_recorded(job, number, result),
-            Kind::Unfit | Kind::Forget => {
+            Kind::Unfit | Kind::Evicted | Kind::Forget => {
                 if let Err(error) = result {
                     warn!(%job, attempt = %number, error, "the records of the job are not up to date");
+                }
+                if let Kind::Evicted = kind {
+                    self.send(NodeToMaster::Evicted { job, attempt: number });
                 }
             }
         }
@@ -255,6 +260,7 @@ impl Node {
         self.send(NodeToMaster::Started { job, attempt: number });
         self.send_reading();
         deferred.into_iter().for_each(|message| self.asked(message));
+        self.started_beside_owner(job, number);
     }
 
     pub(super) fn launch_failed(&mut self, handle: Handle, code: u8, reason: String) {

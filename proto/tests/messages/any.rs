@@ -186,12 +186,14 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         state,
         stdin_offset,
         kept: limo_proto::Kept { stdin: stdin_offset, stdin_ended: true, stdout: 1, stderr: stdin_offset },
+        is_evicted: stdin_offset % 2 == 1,
     });
     prop_oneof![
         (spec(), text(), proptest::option::of(text())).prop_map(|(spec, instance, unfit)| {
             let (journal, containment) = (JournalId::default(), Containment::FULL);
-            let (boot, unfit) = (instance.clone(), unfit.map(Into::into));
-            NodeToMaster::NewSlave(Box::new(NewSlave { journal, spec, boot, instance, containment, unfit }))
+            let (boot, owner) = (instance.clone(), unfit.as_ref().map(String::is_empty));
+            let unfit = unfit.map(Into::into);
+            NodeToMaster::NewSlave(Box::new(NewSlave { journal, spec, boot, instance, containment, unfit, owner }))
         }),
         vec(report, 0..3).prop_map(|attempts| NodeToMaster::Attempts(List::clipped(attempts))),
         any::<u32>().prop_map(|count| NodeToMaster::RegisterEnd { count }),
@@ -218,6 +220,8 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         text().prop_map(|reason| NodeToMaster::SleepFailed { reason: reason.into() }),
         ids().prop_map(|(job, attempt)| NodeToMaster::Preparing { job, attempt }),
         text().prop_map(|reason| NodeToMaster::Unfit { reason: reason.into() }),
+        any::<bool>().prop_map(|is_there| NodeToMaster::Owner { is_there }),
+        ids().prop_map(|(job, attempt)| NodeToMaster::Evicted { job, attempt }),
     ]
 }
 
@@ -288,6 +292,8 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
         }),
         (ids(), any::<i64>())
             .prop_map(|((job, attempt), limit)| { MasterToNode::Extend { job, attempt, limit: Span::from_ms(limit) } }),
+        proptest::option::of(any::<i64>())
+            .prop_map(|evict_after| MasterToNode::Owners { evict_after: evict_after.map(Span::from_ms) }),
     ]
 }
 

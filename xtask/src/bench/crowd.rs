@@ -60,7 +60,7 @@ fn slave(name: &str) -> Registration {
     };
     let (instance, boot) = (format!("instance of {name}"), "boot".into());
     let slave =
-        NewSlave { journal: JournalId::default(), spec, instance, boot, containment: Containment::FULL, unfit: None };
+        NewSlave { journal: JournalId::default(), spec, instance, boot, containment: Containment::FULL, unfit: None, owner: None };
     Registration { slave, attempts: Vec::new() }
 }
 

@@ -16,7 +16,7 @@ fn reported(state: AttemptState) -> Vec<AttemptReport> {
         attempt: ATTEMPT,
         state,
         stdin_offset: 0,
-        kept: Default::default(),
+        kept: Default::default(), is_evicted: false,
     }]
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use limo_model::{Incarnation, JournalId};
-use limo_node::{Account, Effect as Deed, Found, Input as Happened, Intent, Moment, Node, Parts};
+use limo_node::{Account, Effect as Deed, Found, Input as Happened, Intent, Moment, Node, OwnerRecord, Parts};
 use limo_node::{Record, Recovery, Resumed, Rhythm, Script, ScriptOrder, Scripts, Survivor, Ticket, UserRules};
 use limo_proto::DoExec;
 use limo_shepherd::{BootTime, Handle, Identity};
@@ -25,6 +25,8 @@ pub struct Host {
     pub introduced: bool,
     /// Records on the disk.
     pub records: BTreeMap<Key, Found>,
+    /// State of the owner on the disk.
+    owner: OwnerRecord,
     /// Records on their way to the disk, in order.
     writes: VecDeque<(Ticket, Record)>,
     /// True if the disk accepts nothing until the connection ends.
@@ -75,6 +77,7 @@ fn node_of(name: &str, boot: u32, daemons: u8, now: Time) -> Node {
         own_uid: None,
         user_rules: UserRules { root_jobs: true, min_uid: 0 },
         scripts: Scripts { prolog: true, epilog: true },
+        has_owner: false,
         seed: [daemons; 32],
         instance: slave.instance,
         boot: slave.boot,
@@ -95,6 +98,7 @@ impl Host {
             link: None,
             introduced: false,
             records: BTreeMap::new(),
+            owner: OwnerRecord::default(),
             writes: VecDeque::new(),
             is_stuck: false,
             later: VecDeque::new(),
@@ -121,6 +125,7 @@ impl Host {
             Record::Released { expected, .. } => self.records.entry(key).or_default().released = Some(expected),
             Record::End { end, .. } => self.records.entry(key).or_default().end = Some(*end),
             Record::Unfit { reason, .. } => self.records.entry(key).or_default().unfit = Some(reason),
+            Record::Evicted { .. } => self.records.entry(key).or_default().is_evicted = true,
             Record::Forget { .. } => {
                 self.records.remove(&key);
                 self.leases.remove(&key);
@@ -186,7 +191,7 @@ impl World {
             (herd.key, Survivor { handle, cookie: herd.cookie.clone(), resumed, streams: None })
         });
         let (survivors, found) = (survivors.collect(), host.records.clone());
-        let recovery = Recovery { found, survivors, abandoned: host.abandoned.clone() };
+        let recovery = Recovery { found, survivors, abandoned: host.abandoned.clone(), owner: host.owner.clone() };
         let told =
             host.shepherds.iter().flat_map(|(&handle, herd)| herd.told.iter().map(move |told| told.input(handle)));
         let told: Vec<_> = told.collect();
@@ -255,6 +260,7 @@ impl World {
         match deed {
             Deed::Send(message) => self.says(index, message),
             Deed::Record { ticket, record } => return self.writes(index, ticket, record),
+            Deed::KeepOwner(record) => self.hosts[index].owner = record,
             Deed::LookUp { uid } => {
                 let identity = Identity { uid, gid: uid, groups: vec![uid] };
                 // All jobs of these worlds are of this user.
