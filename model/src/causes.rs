@@ -15,6 +15,8 @@ pub enum Cause {
     Limit,
     /// A person suspended it.
     User,
+    /// The owner of a node of it is there.
+    Owner,
 }
 
 /// Causes of a job's suspension, each with the time at which it was set.
@@ -27,6 +29,9 @@ pub struct Causes {
     set: BTreeMap<Cause, Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
+    /// Time at which an owner evicts it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evicted_at: Option<Time>,
 }
 
 /// Forms in snapshots. Older snapshots have only the time, because only the limit suspended jobs.
@@ -39,6 +44,8 @@ enum Written {
         set: BTreeMap<Cause, Time>,
         #[serde(default)]
         by: Option<String>,
+        #[serde(default)]
+        evicted_at: Option<Time>,
     },
 }
 
@@ -46,7 +53,7 @@ impl From<Written> for Causes {
     fn from(written: Written) -> Self {
         match written {
             Written::Limit(since) => Self::limit(since),
-            Written::Causes { since, set, by } => Self { since, set, by },
+            Written::Causes { since, set, by, evicted_at } => Self { since, set, by, evicted_at },
         }
     }
 }
@@ -54,12 +61,21 @@ impl From<Written> for Causes {
 impl Causes {
     /// Makes the causes of a job that the upper limit suspended.
     pub fn limit(now: Time) -> Self {
-        Self { since: now, set: BTreeMap::from([(Cause::Limit, now)]), by: None }
+        Self::new(Cause::Limit, now)
     }
 
     /// Makes the causes of a job that a person suspended.
     pub fn user(now: Time, by: String) -> Self {
-        Self { since: now, set: BTreeMap::from([(Cause::User, now)]), by: Some(by) }
+        Self { by: Some(by), ..Self::new(Cause::User, now) }
+    }
+
+    /// Makes the causes of a job that an owner suspended, and evicts at a time.
+    pub fn owner(now: Time, evicted_at: Option<Time>) -> Self {
+        Self { evicted_at, ..Self::new(Cause::Owner, now) }
+    }
+
+    fn new(cause: Cause, now: Time) -> Self {
+        Self { since: now, set: BTreeMap::from([(cause, now)]), by: None, evicted_at: None }
     }
 
     /// Returns the time at which the suspension began.
@@ -75,6 +91,16 @@ impl Causes {
     /// Returns the name of the person who suspended the job.
     pub fn by(&self) -> Option<&str> {
         self.by.as_deref()
+    }
+
+    /// Returns the time at which an owner evicts the job.
+    pub fn evicted_at(&self) -> Option<Time> {
+        self.evicted_at
+    }
+
+    /// Returns true if others may use the job's power: a person or an owner suspended it.
+    pub fn free_power(&self) -> bool {
+        self.set.contains_key(&Cause::User) || self.set.contains_key(&Cause::Owner)
     }
 
     /// Returns true if the next plan may let the job continue.
@@ -93,11 +119,19 @@ impl Causes {
         self.by.get_or_insert(by);
     }
 
+    /// Adds the owner of a node as a cause, if none is set, and changes the time at which the job is evicted.
+    pub fn add_owner(&mut self, now: Time, evicted_at: Option<Time>) {
+        self.set.entry(Cause::Owner).or_insert(now);
+        self.evicted_at = evicted_at;
+    }
+
     /// Removes a cause.
     pub fn remove(&mut self, cause: Cause) {
         self.set.remove(&cause);
-        if cause == Cause::User {
-            self.by = None;
+        match cause {
+            Cause::Limit => {}
+            Cause::User => self.by = None,
+            Cause::Owner => self.evicted_at = None,
         }
     }
 }
@@ -122,6 +156,21 @@ mod tests {
         assert_eq!((set(&causes), causes.since(), causes.is_empty()), ([None, Some(at(2))], at(1), false));
         causes.remove(Cause::User);
         assert_eq!((set(&causes), causes.by(), causes.is_empty()), ([None, None], None, true));
+    }
+
+    #[test]
+    fn an_owner_is_a_cause_with_a_time() {
+        let mut causes = Causes::owner(at(1), Some(at(9)));
+        causes.add_owner(at(2), Some(at(7)));
+        causes.add_limit(at(3));
+        assert_eq!(
+            (causes.evicted_at(), causes.since_of(Cause::Owner), causes.free_power()),
+            (Some(at(7)), Some(at(1)), true)
+        );
+        let text = serde_json::to_string(&causes).expect("JSON");
+        assert_eq!(serde_json::from_str::<Causes>(&text).expect("as written"), causes);
+        causes.remove(Cause::Owner);
+        assert_eq!((causes.evicted_at(), causes.is_empty(), causes.free_power()), (None, false, false));
     }
 
     #[test]

@@ -23,12 +23,17 @@ pub enum StopReason {
     UsedUp { used_up: UsedUp },
     /// A node did not confirm an order on which the start of the job depends, so it waits again.
     Unconfirmed { node: String },
+    /// The owner of a node came back to it, so the job runs again from its beginning or its last checkpoint.
+    Evicted { node: String },
 }
 
 impl StopReason {
     /// Returns true if the job is ended only to run again.
     pub fn runs_again(&self) -> bool {
-        matches!(self, Self::Requeued { .. } | Self::RequeuedBy { .. } | Self::Unconfirmed { .. })
+        matches!(
+            self,
+            Self::Requeued { .. } | Self::RequeuedBy { .. } | Self::Unconfirmed { .. } | Self::Evicted { .. }
+        )
     }
 }
 
@@ -42,6 +47,7 @@ impl fmt::Display for StopReason {
             Self::RequeuedBy { by } => write!(f, "requeued by {by}"),
             Self::UsedUp { used_up } => used_up.fmt(f),
             Self::Unconfirmed { node } => write!(f, "waits again: node {node} did not confirm its caps"),
+            Self::Evicted { node } => write!(f, "evicted: the owner of node {node} came back"),
         }
     }
 }

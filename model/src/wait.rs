@@ -63,6 +63,9 @@ pub enum Wait {
     Queue { queue: String, is_known: bool },
     /// The limit of a group of nodes leaves too little power there.
     Group { group: String, draw: Power, limit: Power, needs: Power },
+    /// Owners use the nodes that could run the job; this is one of them, in use since then. `until` is the time at which
+    /// jobs may start on a node whose owner has left.
+    Owner { node: String, since: Time, until: Option<Time> },
 }
 
 /// Shows a reason. A function formats times, because only programs know calendars.
@@ -88,6 +91,7 @@ impl Wait {
             }
             Self::Reservation { reservation, from } => Self::Reservation { reservation, from: later(from) },
             Self::Quota(over) => Self::Quota(over.moved(by)),
+            Self::Owner { node, since, until } => Self::Owner { node, since: since.moved(by), until: later(until) },
             other @ (Self::NoNode
             | Self::LowMode { .. }
             | Self::Filler { .. }
@@ -134,6 +138,7 @@ impl Wait {
             Self::ArrayLimit { .. } => "array limit",
             Self::Queue { .. } => "queue",
             Self::Group { .. } => "group",
+            Self::Owner { .. } => "owner",
         }
     }
 }
@@ -220,6 +225,10 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             Wait::Never { needs, most } => write!(f, "never: needs {needs}, and the limits leave at most {most}"),
             Wait::Group { group, draw, limit, needs } => {
                 write!(f, "{group} draws {draw} of its limit of {limit}; the job needs {needs}")
+            }
+            Wait::Owner { node, since, until: None } => write!(f, "{node} in use since {}", (self.clock)(*since)),
+            Wait::Owner { node, until: Some(until), .. } => {
+                write!(f, "{node} was in use; jobs may start there from {}", (self.clock)(*until))
             }
             Wait::Queue { queue, is_known: true } => write!(f, "{queue} is down"),
             Wait::Queue { queue, is_known: false } => write!(f, "{queue} is no longer configured"),

@@ -12,10 +12,10 @@ use crate::state::{Assignment, Job, Node, Sleep, State};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Books {
-    /// Kind of each node: nodes with equal units and memory, for jobs of the same queues, have the same kind.
+    /// Kind of each node.
     kinds: Vec<u32>,
-    /// The units of each kind with their cores, the memory, and the queues that do not have it.
-    units: Vec<(Vec<UnitSpec>, Memory, Vec<String>)>,
+    /// All kinds.
+    units: Vec<Kind>,
     /// First index of each node's units in `taken`; empty while all nodes have the same number.
     first: Option<Vec<u32>>,
     /// Cores taken by jobs, by unit.
@@ -29,10 +29,19 @@ pub(crate) struct Books {
     pub capped: BTreeSet<NodeId>,
     /// Idle draw of all nodes.
     pub idle: Power,
-    /// Sum of the estimates of all active jobs except those that persons suspended, and of the held draw of lost nodes.
+    /// Sum of the estimates of all active jobs except those that persons or owners suspended, and of the held draw of lost nodes.
     pub active: Power,
     /// Latest ends and expected draws of running jobs, for policies that plan with them.
     pub sure: Option<BTreeMap<(Time, JobId), Power>>,
+}
+
+/// What equal nodes have in common: resources, and the jobs that may have them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Kind {
+    units: Vec<UnitSpec>,
+    memory: Memory,
+    closed_to: Vec<String>,
+    evicts: bool,
 }
 
 /// Returns true if a job can be put on a node.
@@ -64,14 +73,17 @@ impl Books {
     /// Adds a new node, which has the next number.
     pub fn enter(&mut self, node: &Node, now: Time) {
         let spec = &node.spec;
-        let same = |(units, memory, closed_to): &(Vec<UnitSpec>, Memory, Vec<String>)| {
-            *units == spec.units && *memory == spec.memory && *closed_to == node.closed_to
+        let own = Kind {
+            units: spec.units.clone(),
+            memory: spec.memory,
+            closed_to: node.closed_to.clone(),
+            evicts: node.owner.evicts(),
         };
-        let kind = self.units.iter().position(same).unwrap_or_else(|| {
-            self.units.push((spec.units.clone(), spec.memory, node.closed_to.clone()));
+        let kind = self.units.iter().position(|kind| *kind == own).unwrap_or_else(|| {
+            self.units.push(own);
             self.units.len() - 1
         });
-        let others = self.units.first().map_or(0, |(units, ..)| units.len());
+        let others = self.units.first().map_or(0, |kind| kind.units.len());
         if self.first.is_none() && others != spec.units.len() {
             self.first = Some((0..self.kinds.len()).map(|node| (node * others) as u32).collect());
         }
@@ -146,7 +158,7 @@ impl Books {
             for node in
                 limo_model::nodes(&of.placement).map(|node| node.0 as usize).filter(|node| *node < self.kinds.len())
             {
-                let (all, units) = (&self.units[self.kinds[node] as usize].0, self.units(node));
+                let (all, units) = (&self.units[self.kinds[node] as usize].units, self.units(node));
                 self.taken[units].iter_mut().zip(all).for_each(|(taken, unit)| *taken = cores(*taken, unit.cores));
             }
         }
@@ -183,7 +195,7 @@ impl Books {
 
     /// Returns the number of units per node, if it is equal for all nodes.
     fn stride(&self) -> Option<usize> {
-        if self.first.is_some() { None } else { self.units.first().map(|(units, ..)| units.len()) }
+        if self.first.is_some() { None } else { self.units.first().map(|kind| kind.units.len()) }
     }
 
     /// Returns the units of a node; empty if the node does not exist.
@@ -220,7 +232,7 @@ impl Books {
     /// Returns true if the cores of a part are free on all of its nodes.
     pub fn has_room(&self, part: &Part) -> bool {
         let (unit, nodes) = (usize::from(part.unit.unit), self.nodes(part));
-        let cores = |kind: u32| self.units[kind as usize].0.get(unit).map(|unit| unit.cores);
+        let cores = |kind: u32| self.units[kind as usize].units.get(unit).map(|unit| unit.cores);
         if nodes.len() != part.count as usize {
             return false;
         }

@@ -2,10 +2,11 @@
 
 mod requests;
 
-use limo_model::{JobId, Meter, NodeId, Parts, Power, Time};
+use limo_model::{JobId, NodeId, Parts, Power, Time};
 
 use crate::books::Books;
 use crate::index::Index;
+use crate::options::RestRule;
 use crate::state::State;
 
 use requests::Requests;
@@ -54,11 +55,16 @@ impl Cluster {
         self.index.groups.change(self.state.node(node), |draw| draw - less);
     }
 
-    /// Returns the active jobs with a part on `node`. Nodes without a meter have no list of jobs, so all active jobs
-    /// are searched.
+    /// Returns true if a plan could use a node that takes jobs again.
+    pub fn wants_nodes(&self) -> bool {
+        let rests = self.state.settings.options.rest_rule() != RestRule::Never;
+        rests || !self.state.queue.is_empty() || !self.index.hungry.is_empty() || !self.index.malleable.is_empty()
+    }
+
+    /// Returns the active jobs with a part on `node`. Nodes without a meter or an owner have no list of jobs, so all
+    /// active jobs are searched.
     pub fn jobs_on(&self, node: NodeId) -> Vec<JobId> {
-        let metered = self.state.node(node).is_some_and(|node| node.spec.meter != Meter::None);
-        if metered {
+        if self.index.classes.lists_jobs(node) {
             let (first, last) = ((node, JobId(0)), (node, JobId(u64::MAX)));
             return self.index.occupants.range(first..=last).map(|(_, job)| *job).collect();
         }

@@ -277,4 +277,18 @@ pub enum Event {
         groups: Groups,
         by: String,
     },
+    /// The owner of a node is there.
+    OwnerCame {
+        node: NodeId,
+    },
+    /// The last owner of a node has left.
+    OwnerLeft {
+        node: NodeId,
+    },
+    /// The node of an attempt ends it because its owner came, without an order.
+    Evicted {
+        job: JobId,
+        attempt: Attempt,
+        node: NodeId,
+    },
 }

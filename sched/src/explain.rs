@@ -81,9 +81,9 @@ fn reserved(view: &View<'_>, request: &Request, unit: UnitId) -> Option<Wait> {
 }
 
 fn obstacle(view: &View<'_>, future: &Future<'_>, choice: &Choice, unit: UnitId) -> Option<Wait> {
-    let now = view.now();
-    if !view.node(unit.node).is_some_and(|node| node.is_available(now)) {
-        return Some(Wait::NoNode);
+    let (now, node) = (view.now(), view.node(unit.node));
+    if !node.is_some_and(|node| node.is_available(now)) {
+        return Some(node.and_then(|node| view.owner_of(node)).unwrap_or(Wait::NoNode));
     }
     let until = future.earliest(choice, now, Respect::Resources);
     if until != Some(now) {

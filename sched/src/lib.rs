@@ -43,8 +43,8 @@ pub use policy::Weighed;
 pub use refused::Refused;
 pub use round::{Account, Await, Command, Finished, Round};
 pub use state::{
-    Array, Arrivals, Assignment, Charge, Clock, Drained, Ended, Held, Job, Node, PartEnd, Phase, Reading, Running,
-    SearchResult, Settings, Sleep, Slept, State, Sums, Used, joined,
+    Array, Arrivals, Assignment, Charge, Clock, Drained, Ended, Held, Job, Node, Owner, PartEnd, Phase, Reading,
+    Running, SearchResult, Settings, Sleep, Slept, State, Sums, Used, joined,
 };
 pub use structure::JobMap;
 pub use view::{Choice, View};

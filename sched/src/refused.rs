@@ -58,6 +58,8 @@ pub enum Refused {
     Malleable,
     #[error("the job asks for {chunks} packed tasks: the nodes that it may use have room for {offered}")]
     TooManyChunks { chunks: u32, offered: usize },
+    #[error("the nodes have owners who may evict jobs: a job that may not run again (--requeue) has none of them")]
+    MayBeEvicted,
     #[error("the included and excluded nodes leave none")]
     NoneLeft,
     #[error("the {what} at {at} ms has already passed")]

@@ -34,7 +34,7 @@ pub use arrivals::Arrivals;
 pub use clock::Clock;
 pub use job::{Assignment, Job, Phase, Running};
 pub(crate) use node::Change;
-pub use node::{Drained, Held, Node, Reading, Sleep};
+pub use node::{Drained, Held, Node, Owner, Reading, Sleep};
 pub use parts::{PartEnd, joined};
 pub(crate) use program::Program;
 pub use program::SearchResult;

@@ -1,6 +1,7 @@
 //! The view of policies: the recorded state at one moment, read only.
 
 mod groups;
+mod owners;
 
 use limo_model::{
     Band, Budget, Curve, Estimate, Factor, JobId, Memory, Mode, NodeId, Part, Parts, Placement, Power, Price, Request,

@@ -76,7 +76,11 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Command::Stop {
                 job,
                 attempt,
-                why: StopReason::Requeued { .. } | StopReason::RequeuedBy { .. } | StopReason::Unconfirmed { .. },
+                why:
+                    StopReason::Requeued { .. }
+                    | StopReason::RequeuedBy { .. }
+                    | StopReason::Unconfirmed { .. }
+                    | StopReason::Evicted { .. },
             } => {
                 self.due.push(Reverse((self.now, Due::Requeue(job, attempt))));
             }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Groups, Time};
+use limo_model::{GroupSpec, Groups, NodeId, OwnerRules, Time};
 
 use super::nodes::settle;
+use super::owners;
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 
@@ -13,16 +14,30 @@ pub(super) fn of(groups: &Groups, node: &str) -> Option<u16> {
     groups.iter().position(|(_, spec)| spec.nodes.contains(node)).and_then(|place| u16::try_from(place).ok())
 }
 
+/// Returns the rules for the owners of a node of that name.
+pub(super) fn owners_of(groups: &Groups, node: &str) -> Option<OwnerRules> {
+    groups.iter().find(|(_, spec)| spec.nodes.contains(node))?.1.owners
+}
+
 pub(super) fn set(cluster: &mut Cluster, now: Time, groups: &Groups) -> Result<(), Refused> {
     groups.check()?;
     settle(cluster, now);
     let specs = (0..).zip(groups.iter());
-    let places: BTreeMap<&str, u16> =
-        specs.flat_map(|(place, (_, spec))| spec.nodes.iter().map(move |node| (node.as_str(), place))).collect();
+    let of_nodes: BTreeMap<&str, (u16, &GroupSpec)> = specs
+        .flat_map(|(place, (_, spec))| spec.nodes.iter().map(move |node| (node.as_str(), (place, spec))))
+        .collect();
+    let mut changed: Vec<NodeId> = Vec::new();
     for node in cluster.state.nodes.iter_mut().filter(|node| !node.is_removed()) {
-        node.group = places.get(node.spec.name.as_str()).copied();
+        let of = of_nodes.get(node.spec.name.as_str());
+        let rules = of.and_then(|(_, spec)| spec.owners);
+        node.group = of.map(|(place, _)| *place);
+        if std::mem::replace(&mut node.owner.rules, rules) != rules {
+            changed.push(node.id);
+        }
     }
     cluster.state.settings.groups = groups.clone();
+    cluster.find_again(now);
+    owners::rules_changed(cluster, now, &changed);
     cluster.find_again(now);
     Ok(())
 }

@@ -6,7 +6,7 @@ use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopRe
 
 use super::nodes::{self, release};
 use super::possible::{check_cap, check_request};
-use super::{arrays, eligible, lost, pause, queues, quota, rank, reservations, runs, sleep, widths};
+use super::{arrays, eligible, lost, owners, pause, queues, quota, rank, reservations, runs, sleep, widths};
 use crate::cluster::Cluster;
 use crate::facts::Known;
 use crate::options::Options;
@@ -162,6 +162,7 @@ pub(super) fn started(cluster: &mut Cluster, now: Time, id: JobId, number: Attem
         with_times(cluster, id, begin);
     }
     eligible::begun(cluster, now, id);
+    owners::begun(cluster, now, id);
     Ok(())
 }
 

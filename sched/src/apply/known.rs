@@ -72,6 +72,7 @@ pub(super) fn removed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<()
         node.caps = Default::default();
         node.closed_to.clear();
         node.group = None;
+        node.owner = Default::default();
         node.unseen.clear();
     }
     cluster.state.variation.retain(|unit| unit.node != id);

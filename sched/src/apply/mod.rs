@@ -10,6 +10,7 @@ mod jobs;
 mod known;
 mod lost;
 mod nodes;
+mod owners;
 mod parts;
 mod pause;
 mod possible;
@@ -39,6 +40,7 @@ pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, 
 pub(crate) use jobs::{dequeue, with_times};
 pub(crate) use known::check_removal;
 pub(crate) use nodes::{settle, switch, take};
+pub(crate) use owners::evict_due;
 pub(crate) use pause::{check_resume, check_suspend};
 pub(crate) use possible::check_request;
 pub(crate) use queues::resolve as resolve_queue;
@@ -67,6 +69,9 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::TakenBack { job, attempt, suspect, blame, .. } => {
             jobs::taken_back(cluster, now, (*job, *attempt), (*suspect, *blame))
         }
+        Event::OwnerCame { node } => return owners::came(cluster, now, *node),
+        Event::OwnerLeft { node } => return owners::left(cluster, now, *node),
+        Event::Evicted { job, attempt, node } => owners::evicted(cluster, (*job, *attempt), *node),
         Event::Started { job, attempt } => jobs::started(cluster, now, *job, *attempt),
         Event::Ended { job, attempt, outcome, usage } => jobs::ended(cluster, now, (*job, *attempt), outcome, *usage),
         Event::PartEnded { job, attempt, node, outcome, usage } => {

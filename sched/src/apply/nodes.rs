@@ -9,7 +9,7 @@ use crate::account::{Bill, cost_of};
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::round::Await;
-use crate::state::{Assignment, Change, Drained, Node, Reading, Sleep, State};
+use crate::state::{Assignment, Change, Drained, Node, Owner, Reading, Sleep, State};
 
 /// Adds the draw since the last change to the sums, up to `now`; expires readings and suspicions.
 pub(crate) fn settle(cluster: &mut Cluster, now: Time) {
@@ -25,13 +25,14 @@ pub(crate) fn settle(cluster: &mut Cluster, now: Time) {
         renew(cluster, id, now);
         cluster.state.dirty = true;
     }
-    while let Some((until, id)) = cluster.index.suspects.first().copied().filter(|(until, _)| *until <= now) {
-        cluster.index.suspects.remove(&(until, id));
+    while let Some((until, id)) = cluster.index.reopens.first().copied().filter(|(until, _)| *until <= now) {
+        cluster.index.reopens.remove(&(until, id));
         if let Some(node) = cluster.state.node_mut(id) {
-            node.suspect_until = None;
+            node.suspect_until = node.suspect_until.filter(|until| *until > now);
+            node.owner.closed_until = node.owner.closed_until.filter(|until| *until > now);
         }
         refresh_place(cluster, id, now);
-        cluster.state.dirty = true;
+        cluster.state.dirty |= cluster.wants_nodes();
     }
     settle_cluster(cluster, now);
 }
@@ -79,7 +80,7 @@ pub(super) fn renew(cluster: &mut Cluster, id: NodeId, now: Time) {
 }
 
 /// Updates the ability of the node to take jobs.
-fn refresh_place(cluster: &mut Cluster, id: NodeId, now: Time) {
+pub(super) fn refresh_place(cluster: &mut Cluster, id: NodeId, now: Time) {
     if let Some(node) = cluster.state.nodes.get(id.0 as usize) {
         cluster.index.classes.refresh(node, now);
         cluster.books.look_at(node, now);
@@ -282,6 +283,7 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId
         slept: Default::default(),
         closed_to: cluster.state.settings.queues.closed_to(&spec.name),
         group: groups::of(&cluster.state.settings.groups, &spec.name),
+        owner: Owner { rules: groups::owners_of(&cluster.state.settings.groups, &spec.name), ..Owner::default() },
     });
     cluster.books.enter(&cluster.state.nodes[id.0 as usize], now);
     cluster.state.job_energy.push();
@@ -317,8 +319,8 @@ pub(super) fn resumed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<()
     let node = cluster.state.node_mut(id).ok_or(Refused::NoSuchNode { node: id })?;
     node.drained = None;
     node.caps.obey_again();
-    if let Some(until) = node.suspect_until.take() {
-        cluster.index.suspects.remove(&(until, id));
+    if let Some(until) = node.suspect_until.take().filter(|until| node.owner.closed_until != Some(*until)) {
+        cluster.index.reopens.remove(&(until, id));
     }
     refresh_place(cluster, id, now);
     Ok(())
@@ -337,10 +339,11 @@ pub(super) fn judge_caps(cluster: &mut Cluster, now: Time, id: NodeId) {
 /// Marks a node that failed to follow an order: it gets no job for a while.
 pub(super) fn suspect(cluster: &mut Cluster, now: Time, id: NodeId, until: Time) {
     let Some(node) = cluster.state.node_mut(id) else { return };
-    if let Some(before) = node.suspect_until.replace(until) {
-        cluster.index.suspects.remove(&(before, id));
+    let closed_until = node.owner.closed_until;
+    if let Some(before) = node.suspect_until.replace(until).filter(|before| closed_until != Some(*before)) {
+        cluster.index.reopens.remove(&(before, id));
     }
-    cluster.index.suspects.insert((until, id));
+    cluster.index.reopens.insert((until, id));
     refresh_place(cluster, id, now);
 }
 

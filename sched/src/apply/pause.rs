@@ -47,7 +47,7 @@ pub(crate) fn check_resume(state: &State, id: JobId) -> Result<(), Refused> {
 /// Records a person's suspension. The command follows with the next round, unless the job is already suspended.
 pub(super) fn suspend_requested(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Result<(), Refused> {
     check_suspend(cluster, id)?;
-    let by = by.to_owned();
+    let (by, frees) = (by.to_owned(), cluster.state.jobs.get(id).is_some_and(|job| job.is_paused()));
     if cluster.state.jobs.get(id).is_some_and(|job| job.causes().is_some()) {
         with_times(cluster, id, |job| {
             if let Phase::Suspended(_, _, causes) = &mut job.phase {
@@ -59,7 +59,9 @@ pub(super) fn suspend_requested(cluster: &mut Cluster, now: Time, id: JobId, by:
         cluster.state.to_suspend.insert(id);
     }
     let estimate = cluster.state.jobs.get(id).and_then(|job| Some(job.assignment()?.estimate.power));
-    count(cluster, now, -estimate.unwrap_or_default());
+    if !frees {
+        count(cluster, now, -estimate.unwrap_or_default());
+    }
     Ok(())
 }
 
@@ -71,20 +73,21 @@ pub(super) fn resume_requested(cluster: &mut Cluster, now: Time, id: JobId) -> R
             causes.remove(Cause::User);
         }
     });
-    let estimate = cluster.state.jobs.get(id).and_then(|job| Some(job.assignment()?.estimate.power));
+    let now_counts = cluster.state.jobs.get(id).filter(|job| !job.is_paused());
+    let estimate = now_counts.and_then(|job| Some(job.assignment()?.estimate.power));
     count(cluster, now, estimate.unwrap_or_default());
     Ok(())
 }
 
 /// Handles the end of a suspended job: its estimate, which is about to be subtracted, counts again until then.
 pub(super) fn ended(cluster: &mut Cluster, now: Time, assignment: &Assignment, causes: &Causes) {
-    if causes.by().is_some() {
+    if causes.free_power() {
         count(cluster, now, assignment.estimate.power);
     }
 }
 
 /// Changes the estimated draw of all active jobs.
-fn count(cluster: &mut Cluster, now: Time, more: Power) {
+pub(super) fn count(cluster: &mut Cluster, now: Time, more: Power) {
     settle_cluster(cluster, now);
     cluster.index.active_draw += more;
     cluster.books.active += more;

@@ -38,6 +38,10 @@ pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), 
         return Err(Refused::UnknownNode { name: name.clone(), known: names() });
     }
     let allowed: Vec<&Node> = known().filter(|node| allows_node(request, node)).collect();
+    let may_again = Request { may_requeue: true, ..request.clone() };
+    if allowed.is_empty() && known().any(|node| allows_node(&may_again, node)) {
+        return Err(Refused::MayBeEvicted);
+    }
     if allowed.is_empty() {
         return Err(queues::none_left(request));
     }

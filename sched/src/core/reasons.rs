@@ -33,6 +33,11 @@ impl Core {
     /// Returns a reason of an earlier round without its outdated parts.
     pub fn still(&self, now: Time, id: JobId, wait: Wait) -> Wait {
         let ahead = |until: Option<Time>| until.filter(|until| *until > now);
+        if matches!(wait, Wait::Resources { .. } | Wait::NoNode | Wait::Owner { .. })
+            && let Some(wait) = self.view(now).waits_for_owner(id)
+        {
+            return wait;
+        }
         match wait {
             Wait::Band { needs, until: None, .. } if self.never_leaves(now, needs) => {
                 Wait::Never { needs, most: self.most_left(now) }

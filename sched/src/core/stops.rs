@@ -22,7 +22,7 @@ pub(super) fn releases(cluster: &mut Cluster, commands: &mut Vec<Command>) {
     commands.extend(jobs.iter().filter_map(release));
 }
 
-/// Adds the jobs that must end: by request, or because their time is up. Each is reported once.
+/// Adds the jobs that must end: by request, because their time is up, or because owners came. Each is reported once.
 pub(super) fn stops(cluster: &mut Cluster, now: Time, commands: &mut Vec<Command>) {
     while let Some((at, id)) = cluster.index.limits.first().copied().filter(|(at, _)| *at <= now) {
         apply::with_times(cluster, id, |job| {
@@ -34,6 +34,7 @@ pub(super) fn stops(cluster: &mut Cluster, now: Time, commands: &mut Vec<Command
         cluster.index.limits.remove(&(at, id));
         cluster.index.to_stop.insert(id);
     }
+    apply::evict_due(cluster, now);
     if cluster.index.to_stop.is_empty() {
         return;
     }

@@ -9,12 +9,12 @@ pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
     let named = |names: &[String]| names.contains(&node.spec.name);
     (request.include.is_empty() || named(&request.include))
         && !named(&request.exclude)
-        && is_open(request, &node.closed_to)
+        && is_open(request, &node.closed_to, node.owner.evicts())
 }
 
-/// Returns true if nodes that are closed to these queues run the job.
-pub(crate) fn is_open(request: &Request, closed_to: &[String]) -> bool {
-    request.queue.as_ref().is_none_or(|queue| !closed_to.contains(queue))
+/// Returns true if nodes that are closed to these queues, and whose owners may evict jobs, run the job.
+pub(crate) fn is_open(request: &Request, closed_to: &[String], evicts: bool) -> bool {
+    request.queue.as_ref().is_none_or(|queue| !closed_to.contains(queue)) && (request.may_requeue || !evicts)
 }
 
 /// Returns true if a unit of the empty node could run the job.

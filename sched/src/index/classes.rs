@@ -1,7 +1,8 @@
 //! Nodes of the same kind, by their free resources.
 //!
-//! A class holds nodes with equal units and memory, which are closed to the same queues; a node has a position in it, in
-//! order of registration. Other permissions of jobs are checked elsewhere.
+//! A class holds nodes with equal units and memory, which are closed to the same queues and either all have owners that
+//! evict jobs or none; a node has a position in it, in order of registration. Other permissions of jobs are checked
+//! elsewhere.
 
 use std::ops::Range;
 
@@ -19,6 +20,8 @@ pub(crate) struct Class {
     pub units: Vec<UnitSpec>,
     pub memory: Memory,
     pub closed_to: Vec<String>,
+    /// True if their owners evict jobs.
+    evicts: bool,
     metered: bool,
     /// Nodes by position; a node that became another kind left an unused position behind.
     pub nodes: Vec<NodeId>,
@@ -61,12 +64,13 @@ impl Class {
         self.units == node.spec.units
             && self.memory == node.spec.memory
             && self.closed_to == node.closed_to
+            && self.evicts == node.owner.evicts()
             && self.metered == metered
     }
 
     /// Returns true if its nodes run jobs of the queue of `request`.
     pub fn is_open_to(&self, request: &Request) -> bool {
-        is_open(request, &self.closed_to)
+        is_open(request, &self.closed_to, self.evicts)
     }
 
     /// Returns the runs of node numbers for a run of positions.
@@ -100,8 +104,9 @@ impl Classes {
         self.places.get(node.0 as usize).map(|place| (place.class as usize, place.position))
     }
 
-    pub fn is_metered(&self, node: NodeId) -> bool {
-        self.place_of(node).is_some_and(|(class, _)| self.all[class].metered)
+    /// Returns true if a node has a list of its jobs: its readings or its owner change them.
+    pub fn lists_jobs(&self, node: NodeId) -> bool {
+        self.place_of(node).is_some_and(|(class, _)| self.all[class].metered || self.all[class].evicts)
     }
 
     /// Puts a node into its class. The node is new, or has no jobs and became another kind. Returns true if it had
@@ -127,6 +132,7 @@ impl Classes {
                 units: node.spec.units.clone(),
                 memory: node.spec.memory,
                 closed_to: node.closed_to.clone(),
+                evicts: node.owner.evicts(),
                 metered: node.spec.meter != Meter::None,
                 nodes: Vec::new(),
                 is_linear: true,

@@ -47,7 +47,7 @@ pub(crate) struct Index {
     pub names: BTreeMap<String, NodeId>,
     pub classes: Classes,
     pub shapes: Shapes,
-    /// Active jobs by node, only for nodes with a meter: readings need them.
+    /// Active jobs by node, only for nodes with a meter or with owners who evict: readings and owners need them.
     pub occupants: BTreeSet<(NodeId, JobId)>,
     /// Estimated ends of active jobs, with the resources that each returns.
     pub ends: BTreeMap<(Time, JobId), Freed>,
@@ -61,9 +61,11 @@ pub(crate) struct Index {
     pub awaiting: BTreeSet<JobId>,
     /// Jobs that must end and were not reported yet.
     pub to_stop: JobSet,
-    /// Times at which nodes stop being suspect.
-    pub suspects: BTreeSet<(Time, NodeId)>,
-    /// Suspended jobs that the next plan may resume: no person suspended them.
+    /// Times at which nodes stop being suspect, or closed after a visit of their owner.
+    pub reopens: BTreeSet<(Time, NodeId)>,
+    /// Times at which owners evict suspended jobs.
+    pub evictions: BTreeSet<(Time, JobId)>,
+    /// Suspended jobs that the next plan may resume: no person or owner suspended them.
     pub suspended: BTreeSet<JobId>,
     /// Active jobs that measure their application at a cap.
     pub measuring: BTreeSet<JobId>,
@@ -85,7 +87,7 @@ pub(crate) struct Index {
     pub counted: usize,
     /// Idle draw of all nodes.
     pub idle: Power,
-    /// Sum of the estimates of all active jobs except those that persons suspended, and of the held draw of lost nodes.
+    /// Sum of the estimates of all active jobs except those that persons or owners suspended, and of the held draw of lost nodes.
     pub active_draw: Power,
     /// Believed draw of each group of nodes.
     pub groups: GroupDraws,
@@ -122,7 +124,8 @@ impl Index {
             index.idle += node.spec.idle;
             index.sleeping += u32::from(node.sleep != Sleep::Awake);
             index.classes.place(node, now);
-            index.suspects.extend(node.suspect_until.map(|until| (until, node.id)));
+            let reopens = [node.suspect_until, node.owner.closed_until].into_iter().flatten();
+            index.reopens.extend(reopens.map(|until| (until, node.id)));
             index.readings.extend(node.reading.map(|reading| (reading.at, node.id)));
             index.active_draw += node.held_draw();
             if !node.held.is_empty() {
@@ -206,6 +209,7 @@ impl Index {
         if job.causes().is_some() && !job.is_paused() {
             self.suspended.insert(id);
         }
+        self.evictions.extend(job.evicted_at().map(|at| (at, id)));
     }
 
     /// Notes the limits that end a running job.
@@ -258,6 +262,9 @@ impl Index {
         if let Some(at) = job.warning_at() {
             self.warnings.remove(&(at, id));
         }
+        if let Some(at) = job.evicted_at() {
+            self.evictions.remove(&(at, id));
+        }
         self.suspended.remove(&id);
         self.awaiting.remove(&id);
     }
@@ -276,7 +283,7 @@ impl Index {
                 true => self.classes.change_memory(part, Memory::saturating_add),
                 false => self.classes.take(part),
             }
-            if self.classes.is_metered(part.unit.node) {
+            if self.classes.lists_jobs(part.unit.node) {
                 self.occupants.extend(part.nodes().map(|node| (node, job)));
             }
         }
@@ -294,7 +301,7 @@ impl Index {
                 true => self.classes.change_memory(part, Memory::saturating_sub),
                 false => self.classes.give(part),
             }
-            if self.classes.is_metered(part.unit.node) {
+            if self.classes.lists_jobs(part.unit.node) {
                 part.nodes().for_each(|node| {
                     self.occupants.remove(&(node, job));
                 });

@@ -24,6 +24,7 @@ struct ShapeKey {
     variants: Vec<String>,
     reservation: Option<String>,
     queue: Option<String>,
+    may_requeue: bool,
     exclusive: bool,
     cap: Option<Power>,
 }
@@ -92,6 +93,7 @@ fn is_key(key: &ShapeKey, request: &Request) -> bool {
         && same(&key.variants, &request.variants)
         && key.reservation == request.reservation
         && key.queue == request.queue
+        && key.may_requeue == request.may_requeue
         && key.exclusive == request.exclusive
         && key.cap == request.cap
 }
@@ -122,6 +124,7 @@ fn key(request: &Request) -> ShapeKey {
         variants: request.variants.clone(),
         reservation: request.reservation.clone(),
         queue: request.queue.clone(),
+        may_requeue: request.may_requeue,
         exclusive: request.exclusive,
         cap: request.cap,
     }

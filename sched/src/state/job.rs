@@ -207,9 +207,14 @@ impl Job {
         }
     }
 
-    /// Returns true if a person suspended it.
+    /// Returns true if a person or an owner suspended it.
     pub(crate) fn is_paused(&self) -> bool {
-        self.causes().is_some_and(|causes| causes.by().is_some())
+        self.causes().is_some_and(Causes::free_power)
+    }
+
+    /// Returns the time at which an owner evicts it, unless it is being ended.
+    pub(crate) fn evicted_at(&self) -> Option<Time> {
+        self.causes()?.evicted_at().filter(|_| self.assignment().is_some_and(|assignment| assignment.stop.is_none()))
     }
 
     /// Returns true if it is suspended without a cause: the next plan decides about it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{Attempt, JobId, NodeId, NodeSpec, Power, Span, Time, UnitId, UnitSpec};
+use limo_model::{Attempt, JobId, NodeId, NodeSpec, OwnerRules, Power, Span, Time, UnitId, UnitSpec};
 use serde::{Deserialize, Serialize};
 
 use super::slept::Slept;
@@ -49,6 +49,47 @@ pub struct Node {
     /// Its group, as a place in the order of their names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) group: Option<u16>,
+    #[serde(default, skip_serializing_if = "Owner::is_unknown")]
+    pub(crate) owner: Owner,
+}
+
+/// The owner of a node: present or not, and the rules of its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Owner {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rules: Option<OwnerRules>,
+    /// Time since which the owner is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) here: Option<Time>,
+    /// Time at which jobs may start again on a node whose owner has left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) closed_until: Option<Time>,
+}
+
+impl Owner {
+    fn is_unknown(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns true if owners suspend and evict jobs.
+    pub(crate) fn evicts(&self) -> bool {
+        self.rules.is_some_and(|rules| rules.evict())
+    }
+
+    /// Returns the time since which the owner is there and suspends jobs.
+    pub fn suspends_since(&self) -> Option<Time> {
+        self.here.filter(|_| self.evicts())
+    }
+
+    /// Returns the time at which jobs may start again, if its owner has left a short time ago.
+    pub fn opens_at(&self, now: Time) -> Option<Time> {
+        self.closed_until.filter(|until| now < *until)
+    }
+
+    /// Returns true if no job may start because of the owner.
+    pub(crate) fn closes(&self, now: Time) -> bool {
+        self.suspends_since().is_some() || self.opens_at(now).is_some()
+    }
 }
 
 /// The draw of an attempt that was reported as ended although its node did not confirm it.
@@ -166,7 +207,17 @@ impl Node {
 
     /// Returns true if it may get new jobs.
     pub fn is_available(&self, now: Time) -> bool {
+        self.is_open(now) && !self.owner.closes(now)
+    }
+
+    /// Returns true if only its owner may keep new jobs from it.
+    pub(crate) fn is_open(&self, now: Time) -> bool {
         self.connected && self.drained.is_none() && !self.is_suspect(now)
+    }
+
+    /// Returns the state of its owner.
+    pub fn owner(&self) -> &Owner {
+        &self.owner
     }
 
     /// Returns true if its believed draw comes from a reading.

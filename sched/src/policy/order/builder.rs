@@ -216,14 +216,14 @@ fn suspended(view: &View<'_>) -> Vec<(Power, Span)> {
     jobs.into_iter().map(|(_, _, job)| (draw_if_on(view.state(), job), rest(job))).collect()
 }
 
-/// Returns the next time at which limits, prices or suspicions change by themselves. It does not matter without
+/// Returns the next time at which limits, prices or nodes that are closed for a time change by themselves. It does not matter without
 /// waiting jobs.
 pub(in crate::policy) fn next_change(view: &View<'_>) -> Option<Time> {
     view.queue().next()?;
-    let suspects = view.nodes().iter().filter_map(|node| node.suspect_until).filter(|until| *until > view.now()).min();
+    let reopens = view.index().reopens.iter().map(|(until, _)| *until).find(|until| *until > view.now());
     let limits = view.limits().next_change(view.now());
     let prices = view.prices().and_then(|prices| prices.next_change(view.now()));
-    [suspects, limits, prices].into_iter().flatten().min()
+    [reopens, limits, prices].into_iter().flatten().min()
 }
 
 impl<'a> PlanBuilder<'a> {

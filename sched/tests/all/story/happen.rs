@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Curve, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, Part, QueueSpec, Queues, Quota,
-    Reservation, Span, TaskCounts, Time,
+    Band, Beside, Curve, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, OwnerRules, Part, QueueSpec,
+    Queues, Quota, Reservation, Span, TaskCounts, Time,
 };
 use limo_sched::{Command, Event, Round};
 
@@ -83,6 +83,8 @@ impl Story {
             }
             ["queues", rest @ ..] => self.queues(rest),
             ["groups", rest @ ..] => self.groups(rest),
+            ["owner-came", name] => self.apply(Event::OwnerCame { node: node(self, name) }),
+            ["owner-left", name] => self.apply(Event::OwnerLeft { node: node(self, name) }),
             ["reservation", name, "none"] => self.reserve(name, None),
             ["reservation", name, rest @ ..] => self.reserve(name, Some(&fields(rest))),
             ["cannot-cap", name] => drop(self.world.capless.insert(node(self, name))),
@@ -156,15 +158,20 @@ impl Story {
         self.apply(Event::QueuesSet { queues: Queues::new(all).expect("queues"), by: "root".into() });
     }
 
-    /// The words are `NAME on=n[0-1] limit=100W` for each group, with `/` between groups.
+    /// The words are `NAME on=n[0-1] [limit=100W] [owners=suspend start-after=15min evict-after=10min]` for each group,
+    /// with `/` between groups.
     fn groups(&mut self, words: &[&str]) {
         let group = |words: &[&str]| {
             let given = fields(words);
             let nodes = limo_model::parse_hosts(given["on"]).expect("nodes").into_iter().collect();
-            (
-                words[0].to_owned(),
-                GroupSpec { nodes, limit: watts(given["limit"]), limit_by_operator: None, owners: None },
-            )
+            let rules = |jobs: &&str| OwnerRules {
+                jobs: if *jobs == "run" { Beside::Run } else { Beside::Suspend },
+                start_after: parse(given["start-after"]),
+                evict_after: parse(given["evict-after"]),
+            };
+            let limit = watts(given.get("limit").unwrap_or(&"none"));
+            let owners = given.get("owners").map(rules);
+            (words[0].to_owned(), GroupSpec { nodes, limit, limit_by_operator: None, owners })
         };
         let all = words.split(|word| *word == "/").map(group).collect();
         self.apply(Event::GroupsSet { groups: Groups::new(all).expect("groups"), by: "root".into() });
