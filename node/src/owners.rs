@@ -139,7 +139,7 @@ impl Node {
         is_suspended
     }
 
-    /// Returns the suspended attempts with the times at which the node evicts them, by `CLOCK_BOOTTIME`.
+    /// Returns the suspended attempts, of jobs that may run again, with the times at which the node evicts them, by `CLOCK_BOOTTIME`.
     fn evictions(&self) -> impl Iterator<Item = (JobId, Number, u64)> {
         let patience = if self.is_registered() { PATIENCE_MS } else { 0 };
         let after = self.owners.record.evict_after.filter(|_| self.owners.in_force()).map(ms);
@@ -149,7 +149,7 @@ impl Node {
         });
         let is_here = |job: &JobId, number: Number| {
             let attempt = self.attempts.known.get(job).filter(|attempt| attempt.number == number);
-            attempt.is_some_and(|attempt| matches!(attempt.state, State::Suspended(_)))
+            attempt.is_some_and(|attempt| matches!(attempt.state, State::Suspended(_)) && self.leases.contains_key(job))
         };
         suspended.filter(move |(job, number, _)| is_here(job, *number))
     }

@@ -2,7 +2,7 @@
 //! earlier daemon.
 
 use limo_model::{Outcome, Power};
-use limo_node::{Connected, Effect, Found, HeldOutput, HeldStreams, Input, Intent, JobsAtExit, Record, Survivor};
+use limo_node::{Connected, Effect, Found, HeldOutput, HeldStreams, Input, Intent, JobsAtExit, Record};
 use limo_proto::{Channel, Data, Frame, Io, MasterToNode, NodeToMaster};
 use limo_shepherd::{Ended, Handle, Order, Why};
 

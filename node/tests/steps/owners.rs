@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use limo_model::{Power, Span};
+use limo_model::{Lease, Power, Span};
 use limo_node::{Connected, Input, Moment, OwnerRecord, Resumed};
-use limo_proto::{Io, MasterToNode, NodeToMaster};
+use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
 use limo_shepherd::{BootTime, Ended, Handle, Order, Why};
 use nix::libc::{SIGCONT, SIGSTOP};
 
@@ -20,10 +20,20 @@ fn running() -> (Bench, Handle) {
     (bench, handle)
 }
 
+/// Returns the job, which may run again.
+fn requeueable() -> DoExec {
+    let (span, grace) = (Span::from_secs(86_400), Span::from_secs(30));
+    DoExec { lease: Some(Lease { span, grace }), ..exec() }
+}
+
 /// Starts the job.
 fn started(bench: &mut Bench) -> Handle {
+    starts(bench, requeueable())
+}
+
+fn starts(bench: &mut Bench, exec: DoExec) -> Handle {
     bench.effects.clear();
-    bench.master(MasterToNode::DoExec(Box::new(exec())));
+    bench.master(MasterToNode::DoExec(Box::new(exec)));
     bench.durable();
     bench.master(MasterToNode::Go { job: JOB, attempt: ATTEMPT, expected: Power::ZERO });
     bench.durable();
@@ -204,13 +214,25 @@ fn without_a_master_a_job_is_evicted_in_time_and_reported_later() {
 }
 
 #[test]
+fn a_job_that_may_not_run_again_is_only_suspended() {
+    let mut bench = Bench::registered();
+    bench.master(MasterToNode::Owners { evict_after: Some(EVICT_AFTER) });
+    starts(&mut bench, exec());
+    bench.input(Input::Owner { is_there: true });
+    assert_eq!(signals(&mut bench), [SIGSTOP]);
+    assert_eq!(bench.node.deadline(), None);
+}
+
+#[test]
 fn the_order_and_the_suspended_jobs_outlive_the_daemon() {
     let record =
         OwnerRecord { evict_after: Some(EVICT_AFTER), is_there: true, suspended: [(JOB, (ATTEMPT, 1_000))].into() };
     let frozen =
         limo_node::Survivor { resumed: Resumed { frozen: true, ..Resumed::default() }, ..survivor("cookie", None) };
     let handle = Handle(9);
-    let mut bench = Bench::beside_owner(Some(released(Io::Detached)), Some(frozen.clone()), record.clone());
+    let mut found = released(Io::Detached);
+    found.intent.as_mut().expect("an intent").exec.lease = requeueable().lease;
+    let mut bench = Bench::beside_owner(Some(found), Some(frozen.clone()), record.clone());
     bench.input(Input::Disconnected);
     bench.input(Input::Started { handle, leader: 1, connected: Connected::default(), freezes: false });
     assert_eq!(bench.node.deadline(), Some(Duration::from_secs(601)), "since it was suspended");

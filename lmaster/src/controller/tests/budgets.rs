@@ -67,7 +67,8 @@ fn back(bench: &mut Bench) -> PeerId {
         attempt: Attempt(1),
         state: AttemptState::Running,
         stdin_offset: 0,
-        kept: Default::default(), is_evicted: false,
+        kept: Default::default(),
+        is_evicted: false,
     };
     bench.node_with("n1", "boot", vec![report])
 }

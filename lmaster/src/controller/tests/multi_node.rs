@@ -99,7 +99,8 @@ impl Wide {
             attempt: ATTEMPT,
             state,
             stdin_offset: 5,
-            kept: Default::default(), is_evicted: false,
+            kept: Default::default(),
+            is_evicted: false,
         };
         let peer = self.bench.node_with(name, "boot", state.map(report).into_iter().collect());
         self.nodes.push(peer);

@@ -24,14 +24,7 @@ fn report_of(job: u64, state: AttemptState) -> AttemptReport {
         state,
         stdin_offset: 0,
         kept: Default::default(),
-    }, is_evicted: false
-
-        journal: Default::default(),
-        job: JobId(job),
-        attempt: Attempt(1),
-        state,
-        stdin_offset: 0,
-        kept: Default::default(), is_evicted: false,
+        is_evicted: false,
     }
 }
 

@@ -16,7 +16,8 @@ fn reported(state: AttemptState) -> Vec<AttemptReport> {
         attempt: ATTEMPT,
         state,
         stdin_offset: 0,
-        kept: Default::default(), is_evicted: false,
+        kept: Default::default(),
+        is_evicted: false,
     }]
 }
 
