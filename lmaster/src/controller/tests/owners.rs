@@ -72,7 +72,10 @@ fn a_job_is_suspended_while_the_owner_is_there() {
     bench.report(node, NodeToMaster::Paused { job, attempt, paused: true });
     let [report] = &bench.jobs()[..] else { panic!("one job") };
     let suspended = report.suspended.as_ref().map(ToString::to_string);
-    assert_eq!((report.state, suspended.as_deref()), (JobState::Suspended, Some("suspended: the owner of a node is there")));
+    assert_eq!(
+        (report.state, suspended.as_deref()),
+        (JobState::Suspended, Some("suspended: the owner of a node is there"))
+    );
     assert_eq!(nodes(&mut bench)[0].state, NodeState::Owner);
     bench.pass(Span::from_secs(30));
     bench.report(node, owner(false));
@@ -115,7 +118,7 @@ fn an_eviction_by_the_node_lets_the_job_run_again() {
 #[test]
 fn what_happened_without_a_connection_is_told_at_the_registration() {
     let (mut bench, node, job) = running();
-    bench.input(Input::NodeGone(node));
+    bench.input(Input::Gone(node));
     let other = bench.node("n2");
     bench.orders(other);
     let report = |state, is_evicted| AttemptReport {
@@ -128,14 +131,15 @@ fn what_happened_without_a_connection_is_told_at_the_registration() {
         is_evicted,
     };
     let node = desk(&mut bench, Some(true), vec![report(AttemptState::Running, false)]);
-    assert_eq!(words(&bench.orders(node)), ["Registered", "Owners", "Suspend"]);
-    bench.input(Input::NodeGone(node));
+    // It is ordered by the round, and repeated like all orders.
+    assert_eq!(words(&bench.orders(node)), ["Registered", "Owners", "Suspend", "Suspend"]);
+    bench.input(Input::Gone(node));
     let (outcome, usage) = (Outcome::Signaled(15), Default::default());
     let node = desk(&mut bench, Some(true), vec![report(AttemptState::Ended { outcome, usage }, true)]);
     assert_eq!(words(&bench.orders(node)), ["Registered", "Owners", "EndedAck"]);
     assert_eq!(words(&bench.orders(other)), ["DoExec"], "it was evicted");
     // The owner left while the node was not connected.
-    bench.input(Input::NodeGone(node));
+    bench.input(Input::Gone(node));
     desk(&mut bench, Some(false), Vec::new());
     bench.pass(Span::from_secs(301));
     assert_eq!(nodes(&mut bench)[0].state, NodeState::Up);
@@ -154,7 +158,7 @@ fn rules_may_change_and_need_a_node_that_can_tell() {
     let orders = bench.orders(node);
     assert!(orders.contains(&ORDER), "{orders:?}");
     assert_eq!((bench.jobs()[0].state, nodes(&mut bench)[0].reason.clone()), (JobState::Suspended, None));
-    bench.input(Input::NodeGone(node));
+    bench.input(Input::Gone(node));
     let node = desk(&mut bench, None, Vec::new());
     assert_eq!(words(&bench.orders(node)), ["Registered"], "no standing order");
     let reason = nodes(&mut bench)[0].reason.clone().expect("a reason");

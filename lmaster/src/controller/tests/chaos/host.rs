@@ -25,8 +25,10 @@ pub struct Host {
     pub introduced: bool,
     /// Records on the disk.
     pub records: BTreeMap<Key, Found>,
+    /// True if the machine can tell if its owner is there.
+    pub has_owner: bool,
     /// State of the owner on the disk.
-    owner: OwnerRecord,
+    pub owner: OwnerRecord,
     /// Records on their way to the disk, in order.
     writes: VecDeque<(Ticket, Record)>,
     /// True if the disk accepts nothing until the connection ends.
@@ -65,7 +67,7 @@ pub fn node_moment(now: Time) -> Moment {
     Moment { since, boot: BootTime(u64::try_from(since.as_millis()).expect("not long")) }
 }
 
-fn node_of(name: &str, boot: u32, daemons: u8, now: Time) -> Node {
+fn node_of(name: &str, boot: u32, daemons: u8, (has_owner, now): (bool, Time)) -> Node {
     let slave = slave(name, &boot.to_string(), Vec::new()).slave;
     let rhythm = Rhythm { looks: Duration::from_secs(1), readings: Duration::from_secs(1) };
     let parts = Parts {
@@ -77,7 +79,7 @@ fn node_of(name: &str, boot: u32, daemons: u8, now: Time) -> Node {
         own_uid: None,
         user_rules: UserRules { root_jobs: true, min_uid: 0 },
         scripts: Scripts { prolog: true, epilog: true },
-        has_owner: false,
+        has_owner,
         seed: [daemons; 32],
         instance: slave.instance,
         boot: slave.boot,
@@ -88,10 +90,11 @@ fn node_of(name: &str, boot: u32, daemons: u8, now: Time) -> Node {
 }
 
 impl Host {
-    pub fn new(index: usize, now: Time) -> Self {
+    pub fn new(index: usize, has_owner: bool, now: Time) -> Self {
         let name = format!("n{index}");
         Self {
-            node: node_of(&name, 0, 0, now),
+            node: node_of(&name, 0, 0, (has_owner, now)),
+            has_owner,
             name,
             boot: 0,
             daemons: 0,
@@ -181,7 +184,7 @@ impl World {
         let now = self.bench.now;
         let host = &mut self.hosts[index];
         host.daemons += 1;
-        host.node = node_of(&host.name, host.boot, host.daemons, now);
+        host.node = node_of(&host.name, host.boot, host.daemons, (host.has_owner, now));
         (host.doomed, host.is_stuck) = (None, false);
         host.later.clear();
         host.writes.clear();
