@@ -79,7 +79,8 @@ impl Node {
         if self.owners.record.evict_after == evict_after {
             return;
         }
-        info!(?evict_after, "the master has changed the rules for the owner of the machine");
+        let shown = evict_after.map(tracing::field::display);
+        info!(evict_after = shown, "the master has changed the rules for the owner of the machine");
         self.owners.record.evict_after = evict_after;
         self.owner_matters();
     }

@@ -94,7 +94,6 @@ fn a_job_is_suspended_evicted_and_runs_elsewhere() {
     let groups = desk.submitter.lconf(&["group", "list"]).succeeded();
     assert!(groups.contains("suspend, evict after 2s, start after 15min"), "{groups}");
     desk.await_end(job);
-    assert!(desk.cluster.master_log().contains("owner"), "{}", desk.cluster.master_log());
 }
 
 #[test]
@@ -105,7 +104,6 @@ fn without_a_master_a_job_is_suspended_and_evicted_and_then_runs_elsewhere() {
     desk.press();
     until("nothing is left of it", || desk.processes().is_empty().then_some(()));
     desk.cluster.start_master();
-    desk.cluster.await_node("n2");
     until("the node tells of its owner", || (desk.cluster.node_report("n1")?["state"] == "owner").then_some(()));
     desk.await_end(job);
 }

@@ -136,7 +136,7 @@ fn what_happened_without_a_connection_is_told_at_the_registration() {
     bench.input(Input::Gone(node));
     let (outcome, usage) = (Outcome::Signaled(15), Default::default());
     let node = desk(&mut bench, Some(true), vec![report(AttemptState::Ended { outcome, usage }, true)]);
-    assert_eq!(words(&bench.orders(node)), ["Registered", "Owners", "EndedAck"]);
+    assert_eq!(words(&bench.orders(node)), ["Registered", "EndedAck", "Owners"]);
     assert_eq!(words(&bench.orders(other)), ["DoExec"], "it was evicted");
     // The owner left while the node was not connected.
     bench.input(Input::Gone(node));

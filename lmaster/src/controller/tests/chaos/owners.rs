@@ -5,12 +5,12 @@ use limo_node::Input as Happened;
 
 use super::*;
 
-/// Events that must happen in worlds with owners, each with its least count.
+/// Events that must happen in worlds with owners, each with its least count: a third of the count when this was written.
 const EVENTS: [(&str, u32); 4] = [
-    ("an owner who comes", 200),
-    ("an owner who comes without a master", 20),
-    ("a job suspended for the owner", 20),
-    ("an eviction by the node", 1),
+    ("an owner who comes", 90),
+    ("an owner who comes without a master", 30),
+    ("a job suspended for the owner", 4),
+    ("an eviction by the node", 3),
 ];
 
 /// Returns the group of the first node.
@@ -25,6 +25,10 @@ impl World {
     /// Lets the owner come or leave.
     pub fn come_or_leave(&mut self) {
         let is_there = !self.hosts[0].owner.is_there;
+        if is_there && self.hosts[0].processes.is_empty() && self.dice.roll(4) > 0 {
+            // An owner who meets no job shows little.
+            return;
+        }
         if is_there {
             self.seen.saw("an owner who comes");
         }
