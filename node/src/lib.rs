@@ -33,6 +33,7 @@ mod stream;
 mod survivor;
 mod suspend;
 mod users;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -59,7 +60,6 @@ pub use owners::OwnerRecord;
 use owners::Owners;
 pub use probe::line;
 pub use process::LAUNCH_DEADLINE_S;
-use process::Writing;
 pub use records::{End, Found, Intent, Record};
 use recover::Leftover;
 pub use scripts::{Script, ScriptOrder, Scripts, Subject};
@@ -67,6 +67,7 @@ use stop::Closing;
 pub use survivor::{HeldOutput, HeldStreams, Recovery, Resumed, Survivor};
 use users::Users;
 pub use users::{Account, UserRules};
+use writing::Writing;
 
 /// One node, for the life of its daemon.
 pub struct Node {

@@ -198,10 +198,10 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         vec(report, 0..3).prop_map(|attempts| NodeToMaster::Attempts(List::clipped(attempts))),
         any::<u32>().prop_map(|count| NodeToMaster::RegisterEnd { count }),
         ids().prop_map(|(job, attempt)| NodeToMaster::JobAck { job, attempt }),
-        (ids(), text()).prop_map(|((job, attempt), reason)| NodeToMaster::JobRefused {
+        (ids(), text().prop_map(Into::into)).prop_map(|((job, attempt), reason)| NodeToMaster::JobRefused {
             job,
             attempt,
-            reason: reason.into()
+            reason
         }),
         ids().prop_map(|(job, attempt)| NodeToMaster::Started { job, attempt }),
         (ids(), outcome(), usage()).prop_map(|((job, attempt), outcome, usage)| NodeToMaster::Ended {
@@ -270,11 +270,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
             };
             MasterToNode::DoExec(Box::new(exec))
         }),
-        (ids(), any::<i64>()).prop_map(|((job, attempt), mw)| MasterToNode::Go {
-            job,
-            attempt,
-            expected: Power::from_mw(mw)
-        }),
+        (ids(), power()).prop_map(|((job, attempt), expected)| MasterToNode::Go { job, attempt, expected }),
         ids().prop_map(|(job, attempt)| MasterToNode::Drop { job, attempt }),
         ids().prop_map(|(job, attempt)| MasterToNode::Stop { job, attempt, grace: Span::from_secs(30) }),
         (ids(), any::<i32>()).prop_map(|((job, attempt), signal)| MasterToNode::Signal { job, attempt, signal }),
