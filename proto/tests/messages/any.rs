@@ -174,6 +174,8 @@ pub fn spec() -> impl Strategy<Value = NodeSpec> {
 }
 
 pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
+    use NodeToMaster::Ended;
+
     let state = prop_oneof![
         Just(AttemptState::Held),
         Just(AttemptState::Running),
@@ -204,12 +206,7 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
             reason
         }),
         ids().prop_map(|(job, attempt)| NodeToMaster::Started { job, attempt }),
-        (ids(), outcome(), usage()).prop_map(|((job, attempt), outcome, usage)| NodeToMaster::Ended {
-            job,
-            attempt,
-            outcome,
-            usage
-        }),
+        (ids(), outcome(), usage()).prop_map(|((job, attempt), outcome, usage)| Ended { job, attempt, outcome, usage }),
         power().prop_map(|draw| NodeToMaster::Reading(Sample::once(draw))),
         (stream(), any::<u64>()).prop_map(|(stream, offset)| NodeToMaster::StreamAck { stream, offset }),
         (any::<u64>(), vec((any::<u16>(), text().prop_map(Text::from)), 0..3))
