@@ -2,8 +2,8 @@
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Failure, Master, Table, answer, answer_json, exit};
-use limo_model::Power;
-use limo_proto::{Change, GroupReport};
+use limo_model::{Beside, Power};
+use limo_proto::{Change, GroupReport, OwnersReport};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
@@ -30,6 +30,15 @@ struct GroupJson {
     /// Short list.
     nodes: String,
     nodes_known: u32,
+    owners: Option<OwnersJson>,
+}
+
+/// Rules for the owners of nodes.
+#[derive(Serialize)]
+struct OwnersJson {
+    jobs: Beside,
+    start_after_s: f64,
+    evict_after_s: f64,
 }
 
 /// Runs a command.
@@ -59,7 +68,22 @@ fn as_json(group: GroupReport) -> GroupJson {
         configured_w: limit(group.configured),
         nodes: group.nodes,
         nodes_known: group.known,
+        owners: group.owners.map(|owners| OwnersJson {
+            jobs: owners.jobs,
+            start_after_s: owners.start_after.secs(),
+            evict_after_s: owners.evict_after.secs(),
+        }),
         name: group.name,
+    }
+}
+
+/// Formats rules such as `suspend, evict after 10min, start after 15min`.
+fn in_words(owners: OwnersReport) -> String {
+    match owners.jobs {
+        Beside::Suspend => {
+            format!("suspend, evict after {}, start after {}", owners.evict_after, owners.start_after)
+        }
+        Beside::Run => "run".to_owned(),
     }
 }
 
@@ -70,6 +94,7 @@ fn table(groups: &[GroupReport]) -> String {
         ("DRAW", right),
         ("LIMIT", right),
         ("CONFIGURED", right),
+        ("OWNERS", left),
         ("KNOWN", right),
         ("NODELIST", left),
     ]);
@@ -80,6 +105,7 @@ fn table(groups: &[GroupReport]) -> String {
             group.draw.to_string(),
             limit(group.limit),
             limit(group.configured),
+            group.owners.map_or("-".to_owned(), in_words),
             group.known.to_string(),
             group.nodes.clone(),
         ]);

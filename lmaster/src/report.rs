@@ -168,7 +168,8 @@ fn explored(request: &Request, assignment: &Assignment) -> Option<Power> {
 
 fn suspension(causes: &Causes, (core, now): (&Core, Time)) -> Suspension {
     let limit = causes.since_of(Cause::Limit).map(|_| core.settings().limits.band(now).high());
-    Suspension { since: core.clock().shown(causes.since()), by: causes.by().map(str::to_owned), limit }
+    let owner = causes.since_of(Cause::Owner).is_some();
+    Suspension { since: core.clock().shown(causes.since()), by: causes.by().map(str::to_owned), limit, owner }
 }
 
 /// Returns the paths of stdout and stderr on `node`, if they go to files.
@@ -209,6 +210,7 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         None if !node.is_connected() => NodeState::Unreachable,
         None if let Some(sleep) = sleep => NodeState::Sleeps(sleep),
         None if node.is_suspect(now) => NodeState::Suspect,
+        None if node.owner().suspends_since().is_some() || node.owner().opens_at(now).is_some() => NodeState::Owner,
         None => NodeState::Up,
     };
     let jobs = core.jobs_on(node.id());

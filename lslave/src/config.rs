@@ -4,6 +4,7 @@ mod caps;
 mod containment;
 mod idle;
 mod master;
+mod owner;
 mod scripts;
 mod users;
 
@@ -13,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use limo_model::{Power, Span, check_name};
 use limo_node::{Rhythm, duration};
+use limo_owner::OwnerChoice;
 use limo_power::{Access, CapChoice, MeterChoice, Site};
 use limo_proto::{Endpoint, Trusted, default_socket, default_state_dir};
 use serde::Deserialize;
@@ -26,12 +28,14 @@ pub use containment::{CgroupChoice, ContainmentSettings};
 use containment::{ContainmentArguments, ContainmentTable};
 use idle::{Idle, SleepSettings};
 use master::endpoint;
+use owner::{OwnerArguments, OwnerSettings};
 use scripts::ScriptTable;
 pub use scripts::{ScriptProgram, ScriptSettings};
 pub use users::UserSettings;
 use users::{UserArguments, UserTable};
 
 use crate::join::LslaveCommand;
+use crate::log::LogFormat;
 
 const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
 /// Often enough for a curve of the cluster, but little compared with a job's own traffic.
@@ -108,8 +112,8 @@ pub struct Arguments {
     /// Mount point of sysfs [default: /sys]
     #[arg(long, env = "LIMO_SYSFS", value_name = "DIR")]
     pub sysfs: Option<PathBuf>,
-    /// Directory of device files, for --probe [default: /dev]
-    #[arg(long, value_name = "DIR", requires = "probe")]
+    /// Directory of device files, for --owner and --probe [default: /dev]
+    #[arg(long, env = "LIMO_DEV", value_name = "DIR")]
     pub dev: Option<PathBuf>,
     /// Interval between readings for the master, each the mean of the samples since the last one, at least 20ms
     /// [default: 1s]
@@ -125,6 +129,8 @@ pub struct Arguments {
     pub users: UserArguments,
     #[command(flatten)]
     pub caps: CapArguments,
+    #[command(flatten)]
+    pub owner: OwnerArguments,
     /// Log level: error, warn, info, debug, trace, or by module [default: info]
     #[arg(long, env = "LIMO_LOG", value_name = "LEVEL")]
     pub log: Option<String>,
@@ -137,13 +143,6 @@ pub struct Arguments {
     /// Print the hardware of this machine and its usable meters and caps, and exit; needs no settings and no master
     #[arg(long, conflicts_with = "check_config")]
     pub probe: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LogFormat {
-    Human,
-    Json,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -166,6 +165,7 @@ struct ConfigFile {
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     meter_interval: Option<Span>,
     sysfs: Option<PathBuf>,
+    dev: Option<PathBuf>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     reading_interval: Option<Span>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
@@ -181,6 +181,10 @@ struct ConfigFile {
     caps: BTreeMap<String, Written>,
     #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
     cap_lease: Option<Span>,
+    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
+    owner: Option<OwnerChoice>,
+    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
+    owner_away_after: Option<Span>,
     gpus: Option<GpuSource>,
     nvml: Option<PathBuf>,
     nvidia_smi: Option<PathBuf>,
@@ -208,6 +212,7 @@ pub struct Settings {
     /// Interval between samples of the meter: 20 ms to 1 min.
     pub meter_interval: Span,
     pub sysfs: PathBuf,
+    pub dev: PathBuf,
     /// Interval between readings for the master: at least 20 ms.
     pub reading_interval: Span,
     /// Interval between signs of life: 100 ms to 1 min.
@@ -219,6 +224,8 @@ pub struct Settings {
     pub caps: BTreeMap<String, CapChoice>,
     /// Time for which caps hold without a master; positive.
     pub cap_lease: Span,
+    /// Owner of the machine; `None` if it has none.
+    pub owner: Option<OwnerSettings>,
     pub gpus: GpuSource,
     /// The library of NVIDIA's driver.
     pub nvml: PathBuf,
@@ -243,6 +250,9 @@ impl Settings {
         check_name("node name", &name)?;
         let reading_interval = given.reading_interval.or(file.reading_interval).unwrap_or(DEFAULT_READING_INTERVAL);
         let meter_interval = given.meter_interval.or(file.meter_interval);
+        let sysfs = given.sysfs.or(file.sysfs).unwrap_or_else(|| DEFAULT_SYSFS.into());
+        let dev = given.dev.or(file.dev).unwrap_or_else(|| DEFAULT_DEV.into());
+        let owner = given.owner.over(file.owner, file.owner_away_after);
         let homeless = |option: &str| format!("this user has no home directory: name one by {option}");
         let state_dir = given.state_dir.or(file.state_dir).or_else(|| default_state_dir("lslave"));
         let master = match given.master.or(file.master) {
@@ -264,7 +274,9 @@ impl Settings {
             meter: given.meter.or(file.meter),
             meter_access: given.meter_access.or(file.meter_access),
             meter_interval: meter_interval.unwrap_or(DEFAULT_METER_INTERVAL.min(reading_interval)),
-            sysfs: given.sysfs.or(file.sysfs).unwrap_or_else(|| DEFAULT_SYSFS.into()),
+            owner: owner.settings(dev.clone(), sysfs.clone())?,
+            sysfs,
+            dev,
             reading_interval,
             heartbeat: given.heartbeat.or(file.heartbeat).unwrap_or(DEFAULT_HEARTBEAT),
             containment: file.containment.with(given.containment),

@@ -3,9 +3,16 @@
 use std::io::{self, IsTerminal};
 
 use anyhow::Context;
+use clap::ValueEnum;
+use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 
-use crate::config::LogFormat;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    Human,
+    Json,
+}
 
 /// Function that sets another level; its argument is the configured level.
 pub type Relevel = Box<dyn Fn(&str) -> anyhow::Result<()> + Send>;

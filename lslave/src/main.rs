@@ -11,6 +11,7 @@ mod join;
 mod launch;
 mod link;
 mod log;
+mod owner;
 mod probe;
 mod reap;
 mod renewal;
@@ -105,6 +106,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     // The state directory is locked now, so no other daemon restores the caps of this one.
     let keeper = caps::open(&settings, &site, &mut spec);
+    let owner = settings.owner.as_ref().map(|owner| owner.sources.open(&owner.place)).transpose()?;
     let (caps, cap_lease) = (keeper.clone(), settings.cap_lease);
     let result = runtime.block_on(async {
         let (sender, events) = mpsc::channel(EVENTS);
@@ -113,7 +115,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let meter = settings.meter.as_ref().map(|choice| choice.meter(&site));
         let boot = boot.trim().to_owned();
         let running = probe::RunningDaemon {
-            dev: config::DEFAULT_DEV.into(),
+            dev: settings.dev,
             with_gpus: settings.gpus != config::GpuSource::None,
             meter: settings.meter.clone(),
             caps: caps.clone(),
@@ -133,6 +135,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             own_uid: (!own.is_root()).then_some(own.as_raw()),
             user_rules: settings.users.rules,
             scripts: settings.scripts.present(),
+            has_owner: owner.is_some(),
             seed,
             instance: spool.instance.clone(),
             boot,
@@ -147,6 +150,10 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);
         let pulse = alive.pulse.clone();
+        if let Some(sources) = owner {
+            let events = sender.clone();
+            limo_owner::watch(sources, move |news| owner::told(&events, news))?;
+        }
         tokio::spawn(renewal::keep(master.clone(), trusted));
         tokio::spawn(link::keep(master, trusted, sender, alive, sleeper));
         let reload = || {

@@ -122,7 +122,8 @@ impl Shell {
         shepherds: &Path,
         events: &mpsc::Sender<Event>,
     ) -> anyhow::Result<Self> {
-        let mut recovery = Recovery { found: tools.spool.recover()?, ..Recovery::default() };
+        let mut recovery =
+            Recovery { found: tools.spool.recover()?, owner: tools.spool.owner(), ..Recovery::default() };
         let shepherds = Shepherds::open(shepherds, &mut recovery, events)?;
         let held = |claim: Claim| recovery.survivors.contains_key(&(JobId(claim.job), Attempt(claim.attempt)));
         tools.groups.clear(held);
@@ -277,6 +278,11 @@ impl Shell {
             Effect::Record { ticket, record } => {
                 let result = self.tools.spool.keep(&record).map_err(|error| error.to_string());
                 return vec![Input::Recorded { ticket, result }];
+            }
+            Effect::KeepOwner(record) => {
+                if let Err(error) = self.tools.spool.keep_owner(&record) {
+                    warn!(%error, "the next daemon will not know which jobs the owner has suspended");
+                }
             }
             Effect::LookUp { uid } => self.look_up(uid),
             Effect::RunScript(order) => self.tools.scripts.run(*order, self.events.clone()),

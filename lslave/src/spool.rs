@@ -17,10 +17,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use limo_model::{Attempt, JobId};
-use limo_node::{Found, Record};
+use limo_node::{Found, OwnerRecord, Record};
 use limo_proto::{EncodeError, decode_stored_as, encode_stored_as};
 use nix::fcntl::{Flock, FlockArg};
 use thiserror::Error;
+use tracing::warn;
 
 use log::{Entry, Log, LogError};
 
@@ -29,6 +30,12 @@ const ENTRY_FORMAT: u8 = 3;
 
 /// Log file in the state directory.
 const LOG: &str = "records";
+
+/// File with the state of the owner, in the state directory.
+const OWNER: &str = "owner";
+
+/// Format of that file.
+const OWNER_FORMAT: u8 = 1;
 
 /// Key of an attempt.
 type Key = (JobId, Attempt);
@@ -53,6 +60,8 @@ pub struct Spool {
     log: Log<Key>,
     /// Entries that the log had when it was opened.
     entries: Vec<Entry>,
+    /// File with the state of the owner.
+    owner: PathBuf,
     /// Directory of earlier daemons, with a file for each record.
     attempts: PathBuf,
     /// Attempts with files of earlier daemons.
@@ -118,7 +127,8 @@ impl Spool {
             }
         };
         let (log, entries) = Log::open(&state_dir.join(LOG))?;
-        Ok(Self { log, entries, attempts: state_dir.join("attempts"), files: BTreeSet::new(), instance, _lock: lock })
+        let (owner, attempts) = (state_dir.join(OWNER), state_dir.join("attempts"));
+        Ok(Self { log, entries, owner, attempts, files: BTreeSet::new(), instance, _lock: lock })
     }
 
     /// Checks that records can be written.
@@ -148,6 +158,27 @@ impl Spool {
         Ok(self.log.append(Some(key), &entry)?)
     }
 
+    /// Writes the state of the owner.
+    ///
+    /// # Errors
+    /// If it cannot be written; the earlier state remains then.
+    pub fn keep_owner(&self, record: &OwnerRecord) -> Result<(), SpoolError> {
+        write_whole(&self.owner, &encode_stored_as(OWNER_FORMAT, record)?)
+    }
+
+    /// Returns the state of the owner; without a readable file, that of a machine without an owner.
+    pub fn owner(&self) -> OwnerRecord {
+        let bytes = match fs::read(&self.owner) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return OwnerRecord::default(),
+            read => read.map_err(|error| error.to_string()),
+        };
+        let record = bytes.and_then(|bytes| decode_stored_as(OWNER_FORMAT, &bytes).map_err(|error| error.to_string()));
+        record.unwrap_or_else(|error| {
+            warn!(path = %self.owner.display(), error, "the state of the owner cannot be read, and is forgotten");
+            OwnerRecord::default()
+        })
+    }
+
     /// Returns all attempts with an intent; forgets other records.
     ///
     /// # Errors
@@ -172,6 +203,7 @@ impl Spool {
                 Record::Released { expected, .. } => one.released = Some(expected),
                 Record::End { end, .. } => one.end = Some(*end),
                 Record::Unfit { reason, .. } => one.unfit = Some(reason),
+                Record::Evicted { .. } => one.is_evicted = true,
                 Record::Forget { .. } => {
                     known.remove(&key);
                     found.remove(&key);

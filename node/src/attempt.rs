@@ -23,6 +23,10 @@ pub struct Attempt {
     pub number: Number,
     pub cookie: String,
     pub preparation: Preparation,
+    /// Time between TERM and KILL when the node ends it.
+    pub kill_grace: Duration,
+    /// True if the node ends it for its owner.
+    pub is_evicted: bool,
     pub state: State,
 }
 
@@ -321,7 +325,15 @@ pub(crate) mod tests {
 
     fn attempt(number: u32, state: State) -> Attempt {
         let (journal, preparation) = (JournalId::default(), Preparation::default());
-        Attempt { journal, number: Number(number), cookie: String::new(), preparation, state }
+        Attempt {
+            journal,
+            number: Number(number),
+            cookie: String::new(),
+            preparation,
+            kill_grace: Duration::ZERO,
+            is_evicted: false,
+            state,
+        }
     }
 
     fn with(number: u32, state: State) -> Attempts {

@@ -10,6 +10,7 @@ use limo_shepherd::processes::Mark;
 use limo_shepherd::{BootTime, Ended, Handle, Identity, Launch, Order, Why};
 
 use crate::meter::Rhythm;
+use crate::owners::OwnerRecord;
 use crate::records::Record;
 use crate::scripts::{Script, ScriptOrder, Scripts};
 use crate::survivor::Recovery;
@@ -40,6 +41,8 @@ pub struct Parts {
     /// Users whose jobs the node runs.
     pub user_rules: UserRules,
     pub scripts: Scripts,
+    /// True if the node can tell whether the owner of the machine is there.
+    pub has_owner: bool,
     /// Seed of the jobs' cookies, random and secret.
     pub seed: [u8; 32],
     /// Random identity, made once per state directory.
@@ -166,6 +169,10 @@ pub enum Input {
     CapsPutBack {
         complete: bool,
     },
+    /// The owner of the machine came or left.
+    Owner {
+        is_there: bool,
+    },
     /// The hardware report.
     Probed(String),
     Reconfigured(Rhythm),
@@ -211,6 +218,8 @@ pub enum Effect {
         ticket: Ticket,
         record: Record,
     },
+    /// Keeps the state of the owner for the next daemon.
+    KeepOwner(OwnerRecord),
     /// Looks up a user. [`Input::UserFound`] follows.
     LookUp {
         uid: u32,

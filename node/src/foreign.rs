@@ -87,11 +87,14 @@ impl Node {
             state: attempt.report(),
             stdin_offset: self.streams.get(&job).map_or(0, JobIo::stdin_offset),
             kept: self.streams.get(&job).map(JobIo::kept).unwrap_or_default(),
+            is_evicted: attempt.is_evicted,
         });
+        let attempts: Vec<_> = attempts.collect();
         let (spec, instance, boot) = (self.spec.clone(), self.instance.clone(), self.boot.clone());
         let unfit = self.attempts.known.values().find_map(Attempt::told_unfit).map(Into::into);
-        let slave = NewSlave { journal, spec, instance, boot, containment: self.containment, unfit };
-        let registration = Registration { slave, attempts: attempts.collect() };
+        let owner = self.introduce_owner();
+        let slave = NewSlave { journal, spec, instance, boot, containment: self.containment, unfit, owner };
+        let registration = Registration { slave, attempts };
         self.effects.extend(registration.into_messages().into_iter().map(Effect::Send));
     }
 

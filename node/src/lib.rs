@@ -6,8 +6,8 @@
 //!
 //! The modules are split by the source of inputs: `master` (orders), `process` (starts and ends of jobs), `stream`
 //! (stdio), `stop` (requested ends), `suspend` (stopped jobs), `lease` (ends without the master), `meter` (watts),
-//! `scripts` (prolog and epilog), `energy` (of jobs), `caps` (limits of watts), `emulated` (modelled hardware), `probe` (the hardware of the
-//! machine).
+//! `scripts` (prolog and epilog), `owners` (people at the machine), `energy` (of jobs), `caps` (limits of watts), `emulated` (modelled
+//! hardware), `probe` (the hardware of the machine).
 
 mod attempt;
 mod caps;
@@ -22,6 +22,7 @@ mod io;
 mod lease;
 mod master;
 mod meter;
+mod owners;
 mod probe;
 mod process;
 mod records;
@@ -32,6 +33,7 @@ mod stream;
 mod survivor;
 mod suspend;
 mod users;
+mod writing;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -54,9 +56,10 @@ use io::JobIo;
 use lease::Leased;
 use meter::Meter;
 pub use meter::Rhythm;
+pub use owners::OwnerRecord;
+use owners::Owners;
 pub use probe::line;
 pub use process::LAUNCH_DEADLINE_S;
-use process::Writing;
 pub use records::{End, Found, Intent, Record};
 use recover::Leftover;
 pub use scripts::{Script, ScriptOrder, Scripts, Subject};
@@ -64,6 +67,7 @@ use stop::Closing;
 pub use survivor::{HeldOutput, HeldStreams, Recovery, Resumed, Survivor};
 use users::Users;
 pub use users::{Account, UserRules};
+use writing::Writing;
 
 /// One node, for the life of its daemon.
 pub struct Node {
@@ -77,6 +81,7 @@ pub struct Node {
     probing: Option<Vec<u64>>,
     users: Users,
     scripts: Scripts,
+    owners: Owners,
     cookies: Cookies,
     attempts: Attempts,
     /// Records that are being written.
@@ -138,6 +143,7 @@ impl Node {
             own_uid,
             user_rules,
             scripts,
+            has_owner,
             seed,
             instance,
             boot,
@@ -155,6 +161,7 @@ impl Node {
             probing: None,
             users: Users::new(own_uid, user_rules),
             scripts,
+            owners: Owners::new(has_owner),
             cookies: Cookies::new(seed),
             attempts: Attempts::default(),
             writing: BTreeMap::new(),
@@ -223,6 +230,7 @@ impl Node {
             Input::Metered { at, reading } => self.metered(at, reading),
             Input::Capped { generation, failed } => self.capped(generation, failed),
             Input::CapsPutBack { complete } => self.caps_put_back(complete),
+            Input::Owner { is_there } => self.owner_seen(is_there),
             Input::Probed(report) => self.probed(report),
             Input::Reconfigured(rhythm) => self.reconfigured(rhythm),
             Input::Deadline => self.deadline_passed(),
@@ -252,8 +260,9 @@ impl Node {
         let reading = self.meter.as_ref().and_then(|meter| meter.due(self.is_registered()));
         let closing = self.closing.as_ref().and_then(|closing| closing.until);
         let work = self.work_due();
-        let due =
-            [reading, work, self.endings_due(), closing, self.caps.due(), self.introduction_due(), self.users_due()];
+        let (endings, users) = (self.endings_due(), self.users_due());
+        let (introduction, eviction) = (self.introduction_due(), self.eviction_due());
+        let due = [reading, work, endings, closing, self.caps.due(), introduction, users, eviction];
         due.into_iter().flatten().min()
     }
 
@@ -263,6 +272,7 @@ impl Node {
         self.read_meter();
         self.end_cap_lease();
         self.users_late();
+        self.evict_overdue();
     }
 
     /// Handles the registration: sends everything again that may not have reached the master.
@@ -278,6 +288,8 @@ impl Node {
             self.send(NodeToMaster::SleepFailed { reason: reason.into() });
         }
         self.forget_foreign();
+        self.tell_owner();
+        self.tell_evicted();
         let ended = self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {
             State::Ended(end) => Some((job, attempt.number, end.clone())),
             _ => None,

@@ -36,6 +36,7 @@ impl Node {
             MasterToNode::Extend { job, attempt, limit } => self.extend(job, attempt, limit),
             MasterToNode::Resize { job, attempt, size } => self.resize(job, attempt, size),
             MasterToNode::Sleep => self.fall_asleep(),
+            MasterToNode::Owners { evict_after } => self.owners_ordered(evict_after),
         }
     }
 
@@ -114,8 +115,11 @@ impl Node {
         let (journal, job, number) = (exec.journal, exec.job, exec.attempt);
         let intent = Intent { exec: exec.clone(), cookie: cookie.clone(), boot: self.boot.clone() };
         let preparation = Preparation::of(&exec);
+        let kill_grace = super::duration(exec.kill_grace);
         let state = State::Accepting(Box::new(exec));
-        self.attempts.known.insert(job, Attempt { journal, number, cookie, preparation, state });
+        self.attempts
+            .known
+            .insert(job, Attempt { journal, number, cookie, preparation, kill_grace, is_evicted: false, state });
         self.record(Record::Intent(Box::new(intent)));
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::Node;
 use super::held::Holding;
 use super::lease::ms;
 use crate::attempt::{Attempt, Recording, Running, Stage, Starting, State, Swept};
-use crate::exchange::{Connected, Effect, LaunchOrder, Ticket};
+use crate::exchange::{Connected, Effect, LaunchOrder};
 use crate::faults::{self, Fault};
 use crate::records::{End, Record};
 use crate::survivor::Resumed;
@@ -27,56 +27,7 @@ pub const LAUNCH_DEADLINE_S: u64 = 30;
 /// Most messages that wait for a command to run; more are dropped.
 const DEFERRED: usize = 64;
 
-/// Record that is being written while its attempt waits.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Writing {
-    job: JobId,
-    number: Number,
-    kind: Kind,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Kind {
-    Intent,
-    Going,
-    Unfit,
-    End,
-    Forget,
-}
-
 impl Node {
-    /// Writes a record. Dependent messages follow as soon as it is durable.
-    pub(super) fn record(&mut self, record: Record) {
-        let kind = match &record {
-            Record::Intent(_) => Kind::Intent,
-            Record::Going { .. } | Record::Released { .. } => Kind::Going,
-            Record::Unfit { .. } => Kind::Unfit,
-            Record::End { .. } => Kind::End,
-            Record::Forget { .. } => Kind::Forget,
-        };
-        let (job, number) = record.key();
-        let ticket = self.next_ticket;
-        self.next_ticket = Ticket(ticket.0 + 1);
-        self.writing.insert(ticket, Writing { job, number, kind });
-        self.effect(Effect::Record { ticket, record });
-    }
-
-    pub(super) fn recorded(&mut self, ticket: Ticket, result: Result<(), String>) {
-        let Some(Writing { job, number, kind }) = self.writing.remove(&ticket) else {
-            return debug!(ticket = ticket.0, "a record that nobody waits for");
-        };
-        match kind {
-            Kind::Intent => self.intent_recorded(job, number, result),
-            Kind::Going => self.going_recorded(job, number, result),
-            Kind::End => self.end_recorded(job, number, result),
-            Kind::Unfit | Kind::Forget => {
-                if let Err(error) = result {
-                    warn!(%job, attempt = %number, error, "the records of the job are not up to date");
-                }
-            }
-        }
-    }
-
     /// Starts a held attempt that the master has released.
     pub(super) fn start(&mut self, exec: Box<DoExec>, expected: Power) {
         let (job, number, uid) = (exec.job, exec.attempt, exec.launch.uid);
@@ -102,7 +53,7 @@ impl Node {
         self.record(Record::Released { job, attempt: number, expected });
     }
 
-    fn going_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
+    pub(super) fn going_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
         let Some(Attempt { state: State::Starting(starting), .. }) = self.attempts.find(job, number) else { return };
         if starting.stage != Stage::Recording {
             return;
@@ -255,6 +206,7 @@ impl Node {
         self.send(NodeToMaster::Started { job, attempt: number });
         self.send_reading();
         deferred.into_iter().for_each(|message| self.asked(message));
+        self.started_beside_owner(job, number);
     }
 
     pub(super) fn launch_failed(&mut self, handle: Handle, code: u8, reason: String) {
@@ -303,7 +255,7 @@ impl Node {
         self.record(Record::End { job, attempt: number, end: Box::new(end) });
     }
 
-    fn end_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
+    pub(super) fn end_recorded(&mut self, job: JobId, number: Number, result: Result<(), String>) {
         match result {
             Ok(()) => self.release(job, number),
             // The end is still reported. The shepherd keeps it until the master has it.

@@ -33,6 +33,8 @@ pub struct Found {
     pub end: Option<End>,
     /// Reason of the epilog's failure.
     pub unfit: Option<String>,
+    /// True if the node has evicted the attempt for its owner.
+    pub is_evicted: bool,
 }
 
 /// Record of an attempt. Nodes store its encoding: add new variants at the end.
@@ -66,6 +68,11 @@ pub enum Record {
         attempt: Attempt,
         reason: String,
     },
+    /// The node ends the attempt for its owner; the end follows.
+    Evicted {
+        job: JobId,
+        attempt: Attempt,
+    },
 }
 
 impl Record {
@@ -77,7 +84,8 @@ impl Record {
             | Self::End { job, attempt, .. }
             | Self::Forget { job, attempt }
             | Self::Released { job, attempt, .. }
-            | Self::Unfit { job, attempt, .. } => (*job, *attempt),
+            | Self::Unfit { job, attempt, .. }
+            | Self::Evicted { job, attempt } => (*job, *attempt),
         }
     }
 }

@@ -9,7 +9,7 @@ use limo_shepherd::processes::Mark;
 use limo_shepherd::{Handle, Order};
 use tracing::{info, warn};
 
-use super::Node;
+use super::{Node, duration};
 use crate::attempt::{Attempt, Stage, Starting, State, Swept, lost};
 use crate::exchange::Effect;
 use crate::faults::{self, Fault};
@@ -33,7 +33,8 @@ pub(super) struct Leftover {
 impl Node {
     /// Recovers the attempts of an earlier daemon.
     pub(super) fn recover(&mut self, recovery: Recovery) {
-        let Recovery { found, mut survivors, mut abandoned } = recovery;
+        let Recovery { found, mut survivors, mut abandoned, owner } = recovery;
+        self.recover_owner(owner);
         let newest = survivors.values().map(|survivor| survivor.handle).max();
         self.next_handle = newest.map_or(self.next_handle, |newest| self.next_handle.max(Handle(newest.0 + 1)));
         for ((job, number), found) in found {
@@ -75,6 +76,8 @@ impl Node {
         let journal = found.intent.as_ref().map(|intent| intent.exec.journal);
         let journal = journal.filter(|_| !faults::has(Fault::ForeignAdopted)).unwrap_or_default();
         let preparation = Preparation::resumed(&found, self.scripts);
+        let kill_grace = found.intent.as_ref().map_or(Duration::ZERO, |intent| duration(intent.exec.kill_grace));
+        let is_evicted = found.is_evicted;
         let expected = found.released.unwrap_or(Power::ZERO);
         let uid = found.intent.as_ref().map_or(0, |intent| intent.exec.launch.uid);
         if let Some(Survivor { handle, streams, .. }) = &survivor {
@@ -109,7 +112,9 @@ impl Node {
         };
         info!(%job, attempt = %number, "the job is known from before");
         let is_recorded = matches!(state, State::Ended(_));
-        self.attempts.known.insert(job, Attempt { journal, number, cookie, preparation, state });
+        self.attempts
+            .known
+            .insert(job, Attempt { journal, number, cookie, preparation, kill_grace, is_evicted, state });
         if is_recorded {
             self.release(job, number);
             self.send_output(job);

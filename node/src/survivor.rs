@@ -7,6 +7,7 @@ use limo_shepherd::Handle;
 
 use crate::exchange::Connected;
 use crate::faults::{self, Fault};
+use crate::owners::OwnerRecord;
 use crate::records::{End, Found};
 
 /// State that outlived the daemon.
@@ -18,6 +19,8 @@ pub struct Recovery {
     pub survivors: BTreeMap<(JobId, Attempt), Survivor>,
     /// Attempts whose shepherds have ended without a release.
     pub abandoned: BTreeSet<(JobId, Attempt)>,
+    /// State of the owner.
+    pub owner: OwnerRecord,
 }
 
 /// A shepherd that holds an attempt.

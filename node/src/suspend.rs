@@ -25,11 +25,19 @@ impl Node {
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);
         };
-        let State::Running(running) = attempt.state else {
+        if !matches!(attempt.state, State::Running(_)) {
             let stands_still = matches!(attempt.state, State::Suspended(_));
             debug!(%job, attempt = %number, "nothing to suspend");
             return self.confirm(job, number, stands_still.then_some(true));
-        };
+        }
+        self.halt(job, number);
+        self.confirm(job, number, Some(true));
+    }
+
+    /// Stops the processes of a running job. Returns true if it ran.
+    pub(super) fn halt(&mut self, job: JobId, number: Number) -> bool {
+        let Some(attempt) = self.attempts.find(job, number) else { return false };
+        let State::Running(running) = attempt.state else { return false };
         info!(%job, "suspending the job");
         attempt.state = State::Suspended(running);
         if !running.freezes {
@@ -37,9 +45,9 @@ impl Node {
         }
         self.order(Order::Frozen { handle: running.handle, on: true });
         self.reach_all(job);
-        self.confirm(job, number, Some(true));
         self.energy_paused(job, true);
         self.work_paused(job, true);
+        true
     }
 
     /// Confirms the change; later readings show it.
@@ -53,6 +61,9 @@ impl Node {
     pub(super) fn resume_job(&mut self, job: JobId, number: Number) {
         if self.deferred(job, number, MasterToNode::Resume { job, attempt: number }) {
             return;
+        }
+        if self.waits_for_owner(job, number) {
+            return debug!(%job, attempt = %number, "the owner keeps the job suspended");
         }
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);

@@ -70,6 +70,10 @@ pub enum NodeToMaster {
     /// The node must get no jobs until an operator has repaired it: its prolog or epilog failed. The end of the job
     /// follows.
     Unfit { reason: Reason },
+    /// The owner of the node came or left.
+    Owner { is_there: bool },
+    /// The node ends the attempt by itself, because its owner has suspended it for too long. The end follows.
+    Evicted { job: JobId, attempt: Attempt },
 }
 
 /// The reason for a refusal or failure, for people.

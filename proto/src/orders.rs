@@ -55,6 +55,10 @@ pub enum MasterToNode {
     /// Puts the machine to sleep. The answer is `FallingAsleep`, after which the master ends the connection, or
     /// `SleepFailed`.
     Sleep,
+    /// The standing order for the time when the owner of the node is there: the node suspends all jobs at once, and evicts
+    /// each one that was suspended for `evict_after`. With `None`, it only reports the owner. Also holds without a master.
+    /// Repeated after a broken connection.
+    Owners { evict_after: Option<Span> },
 }
 
 /// A job for a node, before the permission to run it.

@@ -26,6 +26,8 @@ pub struct NewSlave {
     pub containment: Containment,
     /// See [`NodeToMaster::Unfit`]; kept until the master has acknowledged the end of the job that showed it.
     pub unfit: Option<Reason>,
+    /// True if the owner of the node is there; `None` if the node cannot tell.
+    pub owner: Option<bool>,
 }
 
 /// A whole registration, which is sent in several messages.
@@ -68,6 +70,8 @@ pub struct AttemptReport {
     pub stdin_offset: u64,
     /// Offsets of its streams.
     pub kept: Kept,
+    /// True after [`NodeToMaster::Evicted`].
+    pub is_evicted: bool,
 }
 
 /// Offsets at the node's ends of an attempt's streams. The end of a stream counts as one more byte.

@@ -144,6 +144,7 @@ mod tests {
             state,
             stdin_offset: 0,
             kept: Default::default(),
+            is_evicted: false,
         };
         check(NodeToMaster::Attempts(List::clipped(vec![report])), why);
         let long = "x".repeat(2_000_000);

@@ -141,6 +141,8 @@ pub struct Suspension {
     pub by: Option<String>,
     /// The upper limit in force, if it leaves no room for the job.
     pub limit: Option<Power>,
+    /// True if the owner of a node of it is there.
+    pub owner: bool,
 }
 
 impl fmt::Display for Suspension {
@@ -149,10 +151,11 @@ impl fmt::Display for Suspension {
         if let Some(by) = &self.by {
             write!(f, " by {by}")?;
         }
+        let (owner, gap) = if self.owner { (": the owner of a node is there", ",") } else { ("", ":") };
         match self.limit {
-            None => Ok(()),
-            Some(limit) if limit.is_unlimited() => f.write_str(": the upper limit"),
-            Some(limit) => write!(f, ": the upper limit {limit}"),
+            None => f.write_str(owner),
+            Some(limit) if limit.is_unlimited() => write!(f, "{owner}{gap} the upper limit"),
+            Some(limit) => write!(f, "{owner}{gap} the upper limit {limit}"),
         }
     }
 }
@@ -185,7 +188,7 @@ pub struct NodeReport {
     pub name: String,
     /// State, which decides if the node gets new jobs.
     pub state: NodeState,
-    /// Reason of its drain, with the operator.
+    /// Reason of its drain, with the operator, or a fault of its settings.
     #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub reason: Option<String>,
     /// Units in the order of the node.

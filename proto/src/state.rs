@@ -91,6 +91,8 @@ pub enum NodeState {
     Lost,
     /// The policy put the node to sleep. It is disconnected, as expected.
     Sleeps(NodeSleep),
+    /// Its owner is there, or has just left: it gets no new jobs.
+    Owner,
 }
 
 /// The stage of a node's sleep.
@@ -132,6 +134,7 @@ impl NodeState {
             Self::Lost => "lost",
             Self::Drained => "drained",
             Self::Suspect => "suspect",
+            Self::Owner => "owner",
             Self::Sleeps(sleep) => sleep.name(),
         }
     }

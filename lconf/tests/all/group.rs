@@ -1,8 +1,8 @@
 //! `lconf group`.
 
 use limo_client::fake::answer;
-use limo_model::Power;
-use limo_proto::{Answer, Change, GroupReport};
+use limo_model::{Beside, Power, Span};
+use limo_proto::{Answer, Change, GroupReport, OwnersReport};
 
 use crate::{answered, change, printed};
 
@@ -22,6 +22,11 @@ async fn groups_are_listed_with_their_draws_and_limits() {
         configured: Power::from_watts(4_500),
         nodes: "n[1-8]".into(),
         known: 7,
+        owners: Some(OwnersReport {
+            jobs: Beside::Suspend,
+            start_after: Span::from_secs(900),
+            evict_after: Span::from_secs(90),
+        }),
     };
     let found = || answer(Answer::Groups(vec![group.clone()]));
     let stdout = |output: String| {
@@ -30,12 +35,14 @@ async fn groups_are_listed_with_their_draws_and_limits() {
     };
     let (output, _) = answered(&["group", "list"], found()).await;
     let words = stdout(output).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let table = "GROUP DRAW LIMIT CONFIGURED KNOWN NODELIST rack-2 4200.0 W 4000.0 W 4500.0 W 7 n[1-8]";
+    let table = "GROUP DRAW LIMIT CONFIGURED OWNERS KNOWN NODELIST rack-2 4200.0 W 4000.0 W 4500.0 W \
+                 suspend, evict after 1min30s, start after 15min 7 n[1-8]";
     assert_eq!(words.join(" "), table);
     let (output, _) = answered(&["--json", "group", "list"], found()).await;
     let json: serde_json::Value = serde_json::from_str(&stdout(output)).expect("JSON");
     let expected = serde_json::json!({
-        "name": "rack-2", "draw_w": 4200.0, "limit_w": 4000.0, "configured_w": 4500.0, "nodes": "n[1-8]", "nodes_known": 7
+        "name": "rack-2", "draw_w": 4200.0, "limit_w": 4000.0, "configured_w": 4500.0, "nodes": "n[1-8]", "nodes_known": 7,
+        "owners": { "jobs": "suspend", "start_after_s": 900.0, "evict_after_s": 90.0 }
     });
     assert_eq!(json["groups"][0], expected);
 }

@@ -3,9 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Span, Time};
-use limo_proto::{FOREIGN_LIMIT, ForeignReport};
-use limo_sched::Clock;
+use limo_model::{JobId, JournalId, Span, Time};
+use limo_proto::{AttemptReport, AttemptState, FOREIGN_LIMIT, ForeignReport, Registration};
+use limo_sched::{Clock, Event};
+
+use super::Controller;
+
+/// End of valid job numbers. Larger ones would be inexact in JSON, whose readers may use 64-bit floating point.
+const NUMBERS_END: u64 = 1 << 53;
 
 /// Time for which these jobs are shown.
 const SHOWN: Span = Span::from_secs(24 * 60 * 60);
@@ -33,6 +38,37 @@ impl Foreign {
             jobs: *jobs,
         };
         recent.take(FOREIGN_LIMIT).map(report).collect()
+    }
+}
+
+impl Controller {
+    /// Removes from a registration the attempts of other journals, which the node ends by itself. Logs them, and blocks
+    /// numbers of this cluster from an earlier incarnation.
+    pub(super) fn set_apart(&mut self, registration: &mut Registration) -> Result<(), String> {
+        let own = |report: &AttemptReport| self.tx.journal.owns(report.journal);
+        let (own, foreign): (Vec<_>, Vec<_>) = std::mem::take(&mut registration.attempts).into_iter().partition(own);
+        let node = registration.slave.spec.name.as_str();
+        for AttemptReport { journal, job, attempt, state, .. } in &foreign {
+            let ended = matches!(state, AttemptState::Ended { .. });
+            tracing::error!(
+                node, %job, %attempt, %journal, ended,
+                "a node had a job of another journal: it is ended there, and is no job of this master"
+            );
+        }
+        self.nodes.foreign.add(node, foreign.len(), self.tx.now);
+        let of_cluster = |report: &&AttemptReport| report.journal.cluster == self.tx.journal.cluster;
+        // This includes own jobs: unknown numbers show that this journal was restored to an earlier state.
+        let named = |report: &&AttemptReport| report.journal != JournalId::default();
+        let highest = foreign.iter().filter(of_cluster).chain(own.iter().filter(named)).map(|report| report.job).max();
+        registration.attempts = own;
+        let Some(highest) = highest.filter(|highest| *highest >= self.tx.core.next_job()) else { return Ok(()) };
+        if highest.0 >= NUMBERS_END {
+            return Err(format!("node `{node}` reports job {highest}: numbers end at {NUMBERS_END}"));
+        }
+        let next = JobId(highest.0 + 1);
+        tracing::warn!(node, %highest, %next, "job numbers continue above those of an earlier incarnation");
+        self.tx.must(Event::NumbersRaised { next });
+        Ok(())
     }
 }
 

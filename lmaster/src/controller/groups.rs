@@ -51,6 +51,7 @@ impl Serve for GroupsQuery {
                 configured: spec.limit,
                 nodes: host_list(spec.nodes.iter().map(String::as_str)),
                 known: u32::try_from(known).unwrap_or(u32::MAX),
+                owners: spec.owners.map(Into::into),
             }
         });
         let groups = groups.collect();

@@ -35,6 +35,7 @@ mod multi_node;
 mod node_peer;
 mod nodes;
 mod numbers;
+mod owners;
 mod pages;
 mod pause;
 mod predictor;

@@ -28,6 +28,8 @@ pub(super) struct NodeLink {
     pub(super) instance: String,
     /// The node's hold on the processes of its jobs.
     pub(super) containment: Containment,
+    /// True if its owner is there; `None` if it cannot tell.
+    pub(super) owner: Option<bool>,
     /// True if the registration is on disk and was confirmed to the node. The node gets no message before.
     pub(super) welcome: bool,
 }
@@ -136,6 +138,18 @@ impl NodeLinks {
     /// Returns the connection of a node whose registration was confirmed.
     pub(super) fn welcomed(&self, node: NodeId) -> Option<PeerId> {
         self.of(node).filter(|link| link.welcome).map(|link| link.peer)
+    }
+
+    /// Returns the nodes whose registrations were confirmed, with their connections.
+    pub(super) fn all_welcomed(&self) -> Vec<(NodeId, PeerId)> {
+        let welcomed = self.connected.iter().filter(|(_, link)| link.welcome);
+        welcomed.map(|(&node, link)| (node, link.peer)).collect()
+    }
+
+    /// Sets the state of a node's owner. Returns false if the node cannot tell it.
+    pub(super) fn set_owner(&mut self, node: NodeId, is_there: bool) -> bool {
+        let owner = self.connected.get_mut(&node).and_then(|link| link.owner.as_mut());
+        owner.map(|owner| *owner = is_there).is_some()
     }
 
     pub(super) fn incarnation(&self, name: &str) -> Option<&NodeIncarnation> {

@@ -21,9 +21,6 @@ const ATTEMPTS_LIMIT: usize = 100_000;
 /// Longest instance and boot id, in bytes: both are random numbers.
 const INCARNATION_LIMIT: usize = 128;
 
-/// End of valid job numbers. Larger ones would be inexact in JSON, whose readers may use 64-bit floating point.
-const NUMBERS_END: u64 = 1 << 53;
-
 impl Controller {
     pub(super) fn node_connected(&mut self, peer: PeerId) {
         if !self.tx.commits.is_broken() {
@@ -123,6 +120,8 @@ impl Controller {
             NodeToMaster::Probed { ticket, report } => self.probed(node, (ticket, report.into_string())),
             NodeToMaster::FallingAsleep => self.falls_asleep(peer, node),
             NodeToMaster::Unfit { reason } => self.is_unfit(node, reason.into_string()),
+            NodeToMaster::Owner { is_there } => self.owner_reported(node, is_there),
+            NodeToMaster::Evicted { job, attempt } => self.evicted(node, job, attempt),
             NodeToMaster::SleepFailed { reason } => self.sleepers.sleep_failed(&mut self.tx, node, &reason),
         }
     }
@@ -242,35 +241,6 @@ impl Controller {
         self.after(After::Settled(peer, Box::new(registration)));
     }
 
-    /// Removes from a registration the attempts of other journals, which the node ends by itself. Logs them, and blocks
-    /// numbers of this cluster from an earlier incarnation.
-    fn set_apart(&mut self, registration: &mut Registration) -> Result<(), String> {
-        let own = |report: &AttemptReport| self.tx.journal.owns(report.journal);
-        let (own, foreign): (Vec<_>, Vec<_>) = std::mem::take(&mut registration.attempts).into_iter().partition(own);
-        let node = registration.slave.spec.name.as_str();
-        for AttemptReport { journal, job, attempt, state, .. } in &foreign {
-            let ended = matches!(state, AttemptState::Ended { .. });
-            tracing::error!(
-                node, %job, %attempt, %journal, ended,
-                "a node had a job of another journal: it is ended there, and is no job of this master"
-            );
-        }
-        self.nodes.foreign.add(node, foreign.len(), self.tx.now);
-        let of_cluster = |report: &&AttemptReport| report.journal.cluster == self.tx.journal.cluster;
-        // This includes own jobs: unknown numbers show that this journal was restored to an earlier state.
-        let named = |report: &&AttemptReport| report.journal != JournalId::default();
-        let highest = foreign.iter().filter(of_cluster).chain(own.iter().filter(named)).map(|report| report.job).max();
-        registration.attempts = own;
-        let Some(highest) = highest.filter(|highest| *highest >= self.tx.core.next_job()) else { return Ok(()) };
-        if highest.0 >= NUMBERS_END {
-            return Err(format!("node `{node}` reports job {highest}: numbers end at {NUMBERS_END}"));
-        }
-        let next = JobId(highest.0 + 1);
-        tracing::warn!(node, %highest, %next, "job numbers continue above those of an earlier incarnation");
-        self.tx.must(Event::NumbersRaised { next });
-        Ok(())
-    }
-
     /// Begins the new incarnation of a node whose old one is settled on disk.
     pub(super) fn settled(&mut self, peer: PeerId, registration: Registration) {
         let Some(NodePeer::Settling(early)) = self.nodes.get_mut(peer) else { return };
@@ -291,7 +261,7 @@ impl Controller {
     }
 
     fn registered(&mut self, peer: PeerId, registration: Registration) {
-        let Registration { slave: NewSlave { spec, instance, containment, unfit, .. }, attempts } = registration;
+        let Registration { slave: NewSlave { spec, instance, containment, unfit, owner, .. }, attempts } = registration;
         let name = spec.name.clone();
         let node = self.tx.core.node_named(&name).map(|node| node.id());
         let verdicts = node.map(|node| self.verdicts(node, true, &attempts)).unwrap_or_default();
@@ -308,9 +278,10 @@ impl Controller {
             return self.refuse_node(peer, refused.to_string());
         }
         let Some(node) = self.tx.core.node_named(&name).map(|node| node.id()) else { return };
-        self.nodes.register(node, NodeLink { peer, instance, containment, welcome: false });
+        self.nodes.register(node, NodeLink { peer, instance, containment, owner, welcome: false });
         self.sleepers.is_awake(&mut self.tx, node, unasked);
         unfit.into_iter().for_each(|reason| self.is_unfit(node, reason.into_string()));
+        self.owner_introduced(node, &attempts);
         for (job, attempt, verdict) in others {
             let multi_node = self.is_multi_node(job);
             let started = verdict == Verdict::Started && !multi_node;
@@ -324,6 +295,7 @@ impl Controller {
         }
         self.liveness.is_reachable(&mut self.tx, node, &attempts);
         orders.extend(self.old_attempts(node, &attempts));
+        orders.extend(self.owner_order(node));
         orders.extend(self.steering(node));
         self.after(After::Welcome(Box::new(Welcome { peer, node, orders, attempts })));
     }

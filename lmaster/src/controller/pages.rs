@@ -248,7 +248,9 @@ impl Controller {
     /// Returns a node as clients see it.
     pub(super) fn node_report(&self, node: &Node) -> NodeReport {
         let containment = self.nodes.containment(node.id());
-        NodeReport { containment, ..report::node(&self.tx.core, node, self.tx.now) }
+        let report = report::node(&self.tx.core, node, self.tx.now);
+        let reason = report.reason.clone().or_else(|| self.without_owner(node.id()));
+        NodeReport { containment, reason, ..report }
     }
 
     /// Adds a page of nodes from this number on. Returns the first remaining number.

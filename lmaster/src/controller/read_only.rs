@@ -126,7 +126,7 @@ impl Controller {
     /// Registers a node while nothing can be written. A known node of the same incarnation is served, so that its jobs
     /// have stdio and leases; it gets no orders. Any other node waits until space is available.
     pub(super) fn registered_unrecorded(&mut self, peer: PeerId, registration: Registration) {
-        let Registration { slave: NewSlave { spec, instance, boot, containment, .. }, attempts } = registration;
+        let Registration { slave: NewSlave { spec, instance, boot, containment, owner, .. }, attempts } = registration;
         let is_known =
             self.nodes.incarnation(&spec.name).is_some_and(|known| known.instance == instance && known.boot == boot);
         let node = self.tx.core.node_named(&spec.name).map(limo_sched::Node::id).filter(|_| is_known);
@@ -134,7 +134,7 @@ impl Controller {
         if let Some(before) = self.nodes.of(node).map(|link| link.peer) {
             self.close_node(before, "the node has connected again".into());
         }
-        self.nodes.register(node, NodeLink { peer, instance, containment, welcome: true });
+        self.nodes.register(node, NodeLink { peer, instance, containment, owner, welcome: true });
         self.tell_node(peer, MasterToNode::Registered);
         let own: Vec<_> = attempts.into_iter().filter(|report| self.is_on(node, report.job, report.attempt)).collect();
         for report in own.iter().filter(|report| matches!(report.state, AttemptState::Ended { .. })) {

@@ -292,6 +292,7 @@ pub fn slave(name: &str, attempts: Vec<AttemptReport>) -> Registration {
         boot: "boot".into(),
         containment: Containment::FULL,
         unfit: None,
+        owner: None,
     };
     Registration { slave, attempts }
 }

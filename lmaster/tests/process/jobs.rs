@@ -101,6 +101,7 @@ async fn a_crash_loses_nothing_and_repeats_nothing() {
         state: AttemptState::Running,
         stdin_offset: 0,
         kept: Default::default(),
+        is_evicted: false,
     };
     let mut node = Node::register(&master, "n1", vec![report]).await;
     node.say(ended(running, attempt)).await;

@@ -174,6 +174,8 @@ pub fn spec() -> impl Strategy<Value = NodeSpec> {
 }
 
 pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
+    use NodeToMaster::Ended;
+
     let state = prop_oneof![
         Just(AttemptState::Held),
         Just(AttemptState::Running),
@@ -186,28 +188,25 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         state,
         stdin_offset,
         kept: limo_proto::Kept { stdin: stdin_offset, stdin_ended: true, stdout: 1, stderr: stdin_offset },
+        is_evicted: stdin_offset % 2 == 1,
     });
     prop_oneof![
         (spec(), text(), proptest::option::of(text())).prop_map(|(spec, instance, unfit)| {
             let (journal, containment) = (JournalId::default(), Containment::FULL);
-            let (boot, unfit) = (instance.clone(), unfit.map(Into::into));
-            NodeToMaster::NewSlave(Box::new(NewSlave { journal, spec, boot, instance, containment, unfit }))
+            let (boot, owner) = (instance.clone(), unfit.as_ref().map(String::is_empty));
+            let unfit = unfit.map(Into::into);
+            NodeToMaster::NewSlave(Box::new(NewSlave { journal, spec, boot, instance, containment, unfit, owner }))
         }),
         vec(report, 0..3).prop_map(|attempts| NodeToMaster::Attempts(List::clipped(attempts))),
         any::<u32>().prop_map(|count| NodeToMaster::RegisterEnd { count }),
         ids().prop_map(|(job, attempt)| NodeToMaster::JobAck { job, attempt }),
-        (ids(), text()).prop_map(|((job, attempt), reason)| NodeToMaster::JobRefused {
+        (ids(), text().prop_map(Into::into)).prop_map(|((job, attempt), reason)| NodeToMaster::JobRefused {
             job,
             attempt,
-            reason: reason.into()
+            reason
         }),
         ids().prop_map(|(job, attempt)| NodeToMaster::Started { job, attempt }),
-        (ids(), outcome(), usage()).prop_map(|((job, attempt), outcome, usage)| NodeToMaster::Ended {
-            job,
-            attempt,
-            outcome,
-            usage
-        }),
+        (ids(), outcome(), usage()).prop_map(|((job, attempt), outcome, usage)| Ended { job, attempt, outcome, usage }),
         power().prop_map(|draw| NodeToMaster::Reading(Sample::once(draw))),
         (stream(), any::<u64>()).prop_map(|(stream, offset)| NodeToMaster::StreamAck { stream, offset }),
         (any::<u64>(), vec((any::<u16>(), text().prop_map(Text::from)), 0..3))
@@ -218,6 +217,8 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         text().prop_map(|reason| NodeToMaster::SleepFailed { reason: reason.into() }),
         ids().prop_map(|(job, attempt)| NodeToMaster::Preparing { job, attempt }),
         text().prop_map(|reason| NodeToMaster::Unfit { reason: reason.into() }),
+        any::<bool>().prop_map(|is_there| NodeToMaster::Owner { is_there }),
+        ids().prop_map(|(job, attempt)| NodeToMaster::Evicted { job, attempt }),
     ]
 }
 
@@ -266,11 +267,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
             };
             MasterToNode::DoExec(Box::new(exec))
         }),
-        (ids(), any::<i64>()).prop_map(|((job, attempt), mw)| MasterToNode::Go {
-            job,
-            attempt,
-            expected: Power::from_mw(mw)
-        }),
+        (ids(), power()).prop_map(|((job, attempt), expected)| MasterToNode::Go { job, attempt, expected }),
         ids().prop_map(|(job, attempt)| MasterToNode::Drop { job, attempt }),
         ids().prop_map(|(job, attempt)| MasterToNode::Stop { job, attempt, grace: Span::from_secs(30) }),
         (ids(), any::<i32>()).prop_map(|((job, attempt), signal)| MasterToNode::Signal { job, attempt, signal }),
@@ -288,6 +285,8 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
         }),
         (ids(), any::<i64>())
             .prop_map(|((job, attempt), limit)| { MasterToNode::Extend { job, attempt, limit: Span::from_ms(limit) } }),
+        proptest::option::of(any::<i64>())
+            .prop_map(|evict_after| MasterToNode::Owners { evict_after: evict_after.map(Span::from_ms) }),
     ]
 }
 

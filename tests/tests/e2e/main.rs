@@ -36,6 +36,7 @@ mod node_crash;
 mod node_show;
 mod operator;
 mod oversized;
+mod owner;
 mod pam;
 mod placement;
 mod power_off;

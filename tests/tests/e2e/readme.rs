@@ -1,4 +1,4 @@
-//! The tours of README, docs/power.md and docs/variation.md are typed into one shell each, exactly as written.
+//! The tours of README, docs/power.md, docs/variation.md and docs/pools.md are typed into one shell each, exactly as written.
 
 use std::fs;
 use std::path::Path;
@@ -87,6 +87,20 @@ fn a_metered_node_learns_and_then_starts_at_the_learned_estimate() {
         "learned from 4 runs of root+burn, scaled from 2 cores to 4 cores",
     ];
     types(&tour("docs/power.md", "From a meter to an estimate", (NODE, 1)), &expected);
+}
+
+#[test]
+fn a_job_gives_way_to_the_owner_of_a_desktop() {
+    let expected = [
+        "suspend, evict after 5s, start after 3s",
+        "start 0 on desk1",
+        "owner",
+        "suspended",
+        "owner: desk1 in use since ",
+        "owner: desk1 in use since ",
+        "start 0 on desk1\ndone\nstart 0 on desk1\nstart 1 on server\ndone\n",
+    ];
+    types(&tour("docs/pools.md", "A desktop with an owner", ("server.log 2>&1 &\n", 2)), &expected);
 }
 
 /// The unit that draws 1.64 times as much decides when a job on 16 nodes ends under equal caps.

@@ -33,8 +33,15 @@ impl Puppet {
             .await
             .expect("the master listens");
         let (journal, instance) = (line.identity.journal, name.into());
-        let slave =
-            NewSlave { journal, spec, instance, boot: "one".into(), containment: Containment::FULL, unfit: None };
+        let slave = NewSlave {
+            journal,
+            spec,
+            instance,
+            boot: "one".into(),
+            containment: Containment::FULL,
+            unfit: None,
+            owner: None,
+        };
         let mut puppet = Self(line);
         for message in (Registration { slave, attempts: Vec::new() }).into_messages() {
             puppet.say(message).await;

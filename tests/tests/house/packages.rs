@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, with those that each may use outside its tests. Clients and nodes do not
 /// use `sched`.
-const HOUSE: [(&str, &[&str]); 29] = [
+const HOUSE: [(&str, &[&str]); 30] = [
     ("model", &[]),
     ("identity", &["model"]),
     ("files", &[]),
@@ -20,6 +20,7 @@ const HOUSE: [(&str, &[&str]); 29] = [
     ("journal", &["model", "files", "sched"]),
     ("power", &["model", "files"]),
     ("feeds", &["model"]),
+    ("owner", &[]),
     ("trace", &["model", "files"]),
     ("client", &["model", "identity", "program", "proto"]),
     (
@@ -42,7 +43,7 @@ const HOUSE: [(&str, &[&str]); 29] = [
     ("containment", &["shepherd"]),
     ("lshepherd", &["shepherd", "containment"]),
     ("node", &["model", "proto", "power", "shepherd"]),
-    ("lslave", &["model", "identity", "program", "node", "proto", "power", "shepherd", "containment"]),
+    ("lslave", &["model", "identity", "program", "node", "proto", "power", "owner", "shepherd", "containment"]),
     ("lrun", &["model", "proto", "client"]),
     ("lq", &["model", "proto", "client"]),
     ("lconf", &["model", "identity", "authority", "files", "proto", "profiles", "client"]),

@@ -59,8 +59,15 @@ fn slave(name: &str) -> Registration {
         rest: None,
     };
     let (instance, boot) = (format!("instance of {name}"), "boot".into());
-    let slave =
-        NewSlave { journal: JournalId::default(), spec, instance, boot, containment: Containment::FULL, unfit: None };
+    let slave = NewSlave {
+        journal: JournalId::default(),
+        spec,
+        instance,
+        boot,
+        containment: Containment::FULL,
+        unfit: None,
+        owner: None,
+    };
     Registration { slave, attempts: Vec::new() }
 }
 

@@ -32,6 +32,7 @@ fn silence_moves_the_job_to_another_node() {
         state: limo_proto::AttemptState::Held,
         stdin_offset: 0,
         kept: Default::default(),
+        is_evicted: false,
     };
     let n1 = bench.node_with("n1", "boot", vec![held]);
     let drop = MasterToNode::Drop { job: JOB, attempt: Attempt(1) };
@@ -73,6 +74,7 @@ fn a_job_is_not_moved_when_the_connection_breaks_after_go() {
         state: limo_proto::AttemptState::Running,
         stdin_offset: 0,
         kept: Default::default(),
+        is_evicted: false,
     };
     let n1 = bench.node_with("n1", "boot", vec![running]);
     assert_eq!(words(&bench.orders(n1)), ["Registered", "ReadFrom"]);

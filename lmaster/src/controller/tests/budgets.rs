@@ -68,6 +68,7 @@ fn back(bench: &mut Bench) -> PeerId {
         state: AttemptState::Running,
         stdin_offset: 0,
         kept: Default::default(),
+        is_evicted: false,
     };
     bench.node_with("n1", "boot", vec![report])
 }

@@ -110,6 +110,7 @@ fn an_unwritten_end_is_reported_again() {
             state,
             stdin_offset: 0,
             kept: Default::default(),
+            is_evicted: false,
         }],
     );
     assert!(words(&bench.orders(node)).contains(&"EndedAck".to_owned()));
@@ -270,6 +271,7 @@ fn a_master_that_starts_read_only_serves_the_nodes_that_it_knows() {
         state: AttemptState::Running,
         stdin_offset: 0,
         kept: Default::default(),
+        is_evicted: false,
     };
     let known = bench.node_with("n1", "boot", vec![report]);
     assert_eq!(words(&bench.orders(known)), ["Registered"]);
@@ -293,8 +295,11 @@ fn a_job_that_ended_without_the_master_keeps_its_client_and_its_output() {
     bench = bench.killed();
     let state = AttemptState::Ended { outcome: limo_model::Outcome::Exited(0), usage: Usage::default() };
     let (journal, kept) = (Default::default(), Default::default());
-    let node =
-        bench.node_with("n1", "boot", vec![AttemptReport { journal, job, attempt, state, stdin_offset: 0, kept }]);
+    let node = bench.node_with(
+        "n1",
+        "boot",
+        vec![AttemptReport { journal, job, attempt, state, stdin_offset: 0, kept, is_evicted: false }],
+    );
     let client = bench.client(7);
     bench.say(client, ClientToMaster::Attach { job, key: [1; 16], stdout: 0, stderr: 0, more: Vec::new() });
     assert_eq!(words(&bench.heard(client)), ["Accepted", "Running"]);

@@ -38,7 +38,15 @@ fn declare_lost(bench: &mut Bench, name: &str) -> Vec<MasterToClient> {
 }
 
 fn reported(job: JobId, attempt: Attempt, state: AttemptState) -> AttemptReport {
-    AttemptReport { journal: Default::default(), job, attempt, state, stdin_offset: 0, kept: Default::default() }
+    AttemptReport {
+        journal: Default::default(),
+        job,
+        attempt,
+        state,
+        stdin_offset: 0,
+        kept: Default::default(),
+        is_evicted: false,
+    }
 }
 
 /// Starts a requeueable job on the first free node.

@@ -23,6 +23,7 @@ mod lost_reports;
 mod meters;
 mod multi_node;
 mod nodes;
+mod owners;
 mod parts;
 mod policies;
 mod predictor;

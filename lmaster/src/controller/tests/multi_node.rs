@@ -100,6 +100,7 @@ impl Wide {
             state,
             stdin_offset: 5,
             kept: Default::default(),
+            is_evicted: false,
         };
         let peer = self.bench.node_with(name, "boot", state.map(report).into_iter().collect());
         self.nodes.push(peer);

@@ -24,6 +24,7 @@ fn report_of(job: u64, state: AttemptState) -> AttemptReport {
         state,
         stdin_offset: 0,
         kept: Default::default(),
+        is_evicted: false,
     }
 }
 

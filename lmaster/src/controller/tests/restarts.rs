@@ -17,6 +17,7 @@ fn reported(state: AttemptState) -> Vec<AttemptReport> {
         state,
         stdin_offset: 0,
         kept: Default::default(),
+        is_evicted: false,
     }]
 }
 

@@ -30,6 +30,7 @@ pub fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> Registrati
         boot: boot.into(),
         containment: Containment::FULL,
         unfit: None,
+        owner: None,
     };
     Registration { slave, attempts }
 }

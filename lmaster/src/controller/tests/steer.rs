@@ -76,6 +76,7 @@ fn caps_are_lowered_and_readings_count_when_they_show_it() {
             state: AttemptState::Running,
             stdin_offset: 0,
             kept: Default::default(),
+            is_evicted: false,
         }],
     );
     assert!(bench.orders(again).contains(&cap));
@@ -117,6 +118,7 @@ fn a_job_is_suspended_and_continues() {
         state: AttemptState::Running,
         stdin_offset: 0,
         kept: Default::default(),
+        is_evicted: false,
     };
     let node = bench.node_with("n1", "boot", vec![reported]);
     assert_eq!(words(&bench.orders(node)), ["Registered", "Caps", "Suspend"]);
@@ -156,6 +158,7 @@ fn nodes_get_extended_time_limits() {
         state: AttemptState::Running,
         stdin_offset: 0,
         kept: Default::default(),
+        is_evicted: false,
     };
     let back = bench.node_with("n1", "boot", vec![running]);
     assert_eq!(extended(&bench.orders(back)), Some(again), "a node that is back may have missed it");
@@ -232,6 +235,7 @@ fn a_job_resumed_by_a_person_may_stay_suspended_by_the_limit() {
         state: AttemptState::Running,
         stdin_offset: 0,
         kept: Default::default(),
+        is_evicted: false,
     };
     let node = bench.node_with("n1", "boot", vec![reported]);
     assert_eq!(words(&bench.orders(node)), ["Registered", "Suspend"], "a master that was killed knows it");
@@ -289,6 +293,7 @@ fn a_start_that_waits_is_planned_again_by_the_next_master() {
         state,
         stdin_offset: 0,
         kept: Default::default(),
+        is_evicted: false,
     };
     let second = bench.node_with("n2", "boot", vec![report(2, AttemptState::Held)]);
     assert!(!words(&bench.orders(second)).contains(&"Go".to_owned()));

@@ -134,6 +134,7 @@ fn after_a_restart_both_ends_find_each_other_in_any_order() {
             state: AttemptState::Running,
             stdin_offset: 8,
             kept: Default::default(),
+            is_evicted: false,
         }];
         let attach = ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 100, stderr: 7, more: Vec::new() };
         let (node, client);

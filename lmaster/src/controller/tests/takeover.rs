@@ -132,6 +132,7 @@ fn unread_stdin_is_sent_again() {
         state,
         stdin_offset: 0,
         kept: Kept::default(),
+        is_evicted: false,
     };
     bench.node_with("n1", "boot", vec![report]);
     bench.say(second, ClientToMaster::Attach { job: JOB, key: [1; 16], stdout: 0, stderr: 0, more: Vec::new() });
@@ -151,6 +152,7 @@ fn a_restarted_master_gets_stream_offsets_from_the_node() {
         state: running.clone(),
         stdin_offset: 5,
         kept,
+        is_evicted: false,
     };
     let node = bench.node_with("n1", "boot", vec![report(kept)]);
     let client = bench.client(7);

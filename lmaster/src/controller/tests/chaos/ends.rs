@@ -15,6 +15,9 @@ impl World {
         for host in &mut self.hosts {
             (host.is_stuck, host.doomed) = (false, None);
         }
+        if self.owners {
+            self.nobody_comes();
+        }
         for turn in 0..2_000 {
             if self.busy && turn % 20 == 0 {
                 self.clear_the_way();
@@ -76,6 +79,40 @@ impl World {
         for user in [None, Some("user7".to_owned())] {
             self.operator(Change::Users(UsersChange::Quota { user, limits: limits.clone() }));
         }
+    }
+
+    /// Returns the number and the submission of a job, or of its array, once it is on disk.
+    pub fn plan_of(&self, job: JobId) -> Option<(JobId, &SendExec)> {
+        let known = |(key, exec): (&u8, _)| Some((self.bench.disk.keys.get(&[*key; 16])?.0, exec));
+        let mut known = self.plans.iter().filter_map(known);
+        known.find(|(own, exec): &(JobId, &SendExec)| {
+            let tasks = exec.launch.array.as_ref().map_or(0, |array| u64::from(array.tasks.count()));
+            (own.0..=own.0 + tasks).contains(&job.0)
+        })
+    }
+
+    /// Returns true if a job, or its array, may have been cancelled.
+    pub fn is_unwanted(&self, job: JobId) -> bool {
+        let own = self.plan_of(job).map(|(own, _)| own);
+        self.unwanted.contains(&job) || own.is_some_and(|own| self.unwanted.contains(&own))
+    }
+
+    /// Returns true if the core may requeue a job, or a user has.
+    pub fn may_run_again(&self, job: JobId) -> bool {
+        let allowed = self.plan_of(job).is_some_and(|(_, exec)| exec.request.may_requeue);
+        allowed
+            && (self.owners || self.again.contains(&job) || self.preset == Preset::Limo || self.failed.contains(&job))
+    }
+
+    pub fn may_be_stopped(&self, job: JobId) -> bool {
+        let ends =
+            |(_, exec): (JobId, &SendExec)| exec.request.time_limit.is_some() || exec.request.allowance.is_some();
+        let others = self.wide && (self.rebooted || self.spoiled.contains(&job));
+        others
+            || self.has_failed(job)
+            || self.is_unwanted(job)
+            || self.may_run_again(job)
+            || self.plan_of(job).is_some_and(ends)
     }
 
     pub fn check(&self) {

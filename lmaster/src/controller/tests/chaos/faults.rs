@@ -48,7 +48,7 @@ impl Injected {
         let (errors, _guard) = Errors::listen();
         self.inject();
         let found = (1..=SEEDS).find(|seed| {
-            let kinds = [false, true].map(|wide| WorldKind { wide, busy: true });
+            let kinds = [false, true].map(|wide| WorldKind { wide, busy: true, owners: false });
             kinds.iter().any(|kind| {
                 errors.take();
                 catch_unwind(|| World::run(*seed, *kind, errors.clone())).is_err()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use limo_model::{Incarnation, JournalId};
-use limo_node::{Account, Effect as Deed, Found, Input as Happened, Intent, Moment, Node, Parts};
+use limo_node::{Account, Effect as Deed, Found, Input as Happened, Intent, Moment, Node, OwnerRecord, Parts};
 use limo_node::{Record, Recovery, Resumed, Rhythm, Script, ScriptOrder, Scripts, Survivor, Ticket, UserRules};
 use limo_proto::DoExec;
 use limo_shepherd::{BootTime, Handle, Identity};
@@ -25,6 +25,10 @@ pub struct Host {
     pub introduced: bool,
     /// Records on the disk.
     pub records: BTreeMap<Key, Found>,
+    /// True if the machine can tell if its owner is there.
+    pub has_owner: bool,
+    /// State of the owner on the disk.
+    pub owner: OwnerRecord,
     /// Records on their way to the disk, in order.
     writes: VecDeque<(Ticket, Record)>,
     /// True if the disk accepts nothing until the connection ends.
@@ -63,7 +67,7 @@ pub fn node_moment(now: Time) -> Moment {
     Moment { since, boot: BootTime(u64::try_from(since.as_millis()).expect("not long")) }
 }
 
-fn node_of(name: &str, boot: u32, daemons: u8, now: Time) -> Node {
+fn node_of(name: &str, boot: u32, daemons: u8, (has_owner, now): (bool, Time)) -> Node {
     let slave = slave(name, &boot.to_string(), Vec::new()).slave;
     let rhythm = Rhythm { looks: Duration::from_secs(1), readings: Duration::from_secs(1) };
     let parts = Parts {
@@ -75,6 +79,7 @@ fn node_of(name: &str, boot: u32, daemons: u8, now: Time) -> Node {
         own_uid: None,
         user_rules: UserRules { root_jobs: true, min_uid: 0 },
         scripts: Scripts { prolog: true, epilog: true },
+        has_owner,
         seed: [daemons; 32],
         instance: slave.instance,
         boot: slave.boot,
@@ -85,16 +90,18 @@ fn node_of(name: &str, boot: u32, daemons: u8, now: Time) -> Node {
 }
 
 impl Host {
-    pub fn new(index: usize, now: Time) -> Self {
+    pub fn new(index: usize, has_owner: bool, now: Time) -> Self {
         let name = format!("n{index}");
         Self {
-            node: node_of(&name, 0, 0, now),
+            node: node_of(&name, 0, 0, (has_owner, now)),
+            has_owner,
             name,
             boot: 0,
             daemons: 0,
             link: None,
             introduced: false,
             records: BTreeMap::new(),
+            owner: OwnerRecord::default(),
             writes: VecDeque::new(),
             is_stuck: false,
             later: VecDeque::new(),
@@ -121,6 +128,7 @@ impl Host {
             Record::Released { expected, .. } => self.records.entry(key).or_default().released = Some(expected),
             Record::End { end, .. } => self.records.entry(key).or_default().end = Some(*end),
             Record::Unfit { reason, .. } => self.records.entry(key).or_default().unfit = Some(reason),
+            Record::Evicted { .. } => self.records.entry(key).or_default().is_evicted = true,
             Record::Forget { .. } => {
                 self.records.remove(&key);
                 self.leases.remove(&key);
@@ -176,7 +184,7 @@ impl World {
         let now = self.bench.now;
         let host = &mut self.hosts[index];
         host.daemons += 1;
-        host.node = node_of(&host.name, host.boot, host.daemons, now);
+        host.node = node_of(&host.name, host.boot, host.daemons, (host.has_owner, now));
         (host.doomed, host.is_stuck) = (None, false);
         host.later.clear();
         host.writes.clear();
@@ -186,7 +194,7 @@ impl World {
             (herd.key, Survivor { handle, cookie: herd.cookie.clone(), resumed, streams: None })
         });
         let (survivors, found) = (survivors.collect(), host.records.clone());
-        let recovery = Recovery { found, survivors, abandoned: host.abandoned.clone() };
+        let recovery = Recovery { found, survivors, abandoned: host.abandoned.clone(), owner: host.owner.clone() };
         let told =
             host.shepherds.iter().flat_map(|(&handle, herd)| herd.told.iter().map(move |told| told.input(handle)));
         let told: Vec<_> = told.collect();
@@ -255,6 +263,7 @@ impl World {
         match deed {
             Deed::Send(message) => self.says(index, message),
             Deed::Record { ticket, record } => return self.writes(index, ticket, record),
+            Deed::KeepOwner(record) => self.hosts[index].owner = record,
             Deed::LookUp { uid } => {
                 let identity = Identity { uid, gid: uid, groups: vec![uid] };
                 // All jobs of these worlds are of this user.

@@ -8,6 +8,7 @@ mod ends;
 mod faults;
 mod host;
 mod nodes;
+mod owners;
 mod people;
 mod seen;
 mod shepherds;
@@ -63,6 +64,8 @@ struct WorldKind {
     wide: bool,
     /// True if users do more than submit jobs, and nodes do more than run them.
     busy: bool,
+    /// True if the first node has an owner, who comes and leaves.
+    owners: bool,
 }
 
 struct World {
@@ -71,6 +74,7 @@ struct World {
     dice: Dice,
     wide: bool,
     busy: bool,
+    owners: bool,
     preset: Preset,
     stormy: bool,
     /// True if nodes reboot in the world. The next value is true once one has.
@@ -110,7 +114,7 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, WorldKind { wide, busy }: WorldKind, errors: Errors) -> Self {
+    fn new(seed: u64, WorldKind { wide, busy, owners }: WorldKind, errors: Errors) -> Self {
         let bench = Bench::new();
         let preset = match (wide, busy, seed % 3) {
             (false, false, _) | (false, true, 0) => Preset::Fifo,
@@ -119,11 +123,12 @@ impl World {
             _ => Preset::Easy,
         };
         let mut world = Self {
-            hosts: (0..NODES).map(|index| Host::new(index, bench.now)).collect(),
+            hosts: (0..NODES).map(|index| Host::new(index, owners && index == 0, bench.now)).collect(),
             bench,
             dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
             wide,
             busy,
+            owners,
             preset,
             stormy: seed.is_multiple_of(5),
             reboots: seed.is_multiple_of(2),
@@ -208,6 +213,7 @@ impl World {
             88..89 if self.dice.roll(2) == 0 => self.threaten(node),
             88..89 if self.reboots && self.strikes() => self.reboot(node),
             89..90 if self.busy => self.babble(node),
+            90..92 if self.owners => self.come_or_leave(),
             90..97 if self.busy => self.meddle(),
             _ => {
                 let pauses: &[i64] = if self.busy { &[10, 10, 10, 10, 300, 300, 2_500] } else { &[10, 300, 2_500] };
@@ -226,12 +232,18 @@ impl World {
         self.bench.input(Input::Timer);
     }
 
-    /// Sets short leases in half of the worlds, so that they end while nodes are unreachable.
+    /// Sets the rules for owners, and short leases in half of the worlds, so that they end while nodes are unreachable.
     fn configure(&mut self) {
-        if !self.reboots {
+        let mut settings = self.bench.settings.clone();
+        if self.reboots {
+            (settings.node_lease, settings.kill_grace) = (LEASE, Span::ZERO);
+        }
+        if self.owners {
+            settings.groups = owners::desk();
+        }
+        if !self.reboots && !self.owners {
             return;
         }
-        let settings = Settings { node_lease: LEASE, kill_grace: Span::ZERO, ..self.bench.settings.clone() };
         self.bench.settings = settings.clone();
         self.bench.input(Input::Configured(Box::new(settings)));
     }
@@ -318,39 +330,6 @@ impl World {
             _ => self.hosts[node].doomed = Some(self.dice.roll(4)),
         }
     }
-
-    /// Returns the number and the submission of a job, or of its array, once it is on disk.
-    fn plan_of(&self, job: JobId) -> Option<(JobId, &SendExec)> {
-        let known = |(key, exec): (&u8, _)| Some((self.bench.disk.keys.get(&[*key; 16])?.0, exec));
-        let mut known = self.plans.iter().filter_map(known);
-        known.find(|(own, exec): &(JobId, &SendExec)| {
-            let tasks = exec.launch.array.as_ref().map_or(0, |array| u64::from(array.tasks.count()));
-            (own.0..=own.0 + tasks).contains(&job.0)
-        })
-    }
-
-    /// Returns true if a job, or its array, may have been cancelled.
-    fn is_unwanted(&self, job: JobId) -> bool {
-        let own = self.plan_of(job).map(|(own, _)| own);
-        self.unwanted.contains(&job) || own.is_some_and(|own| self.unwanted.contains(&own))
-    }
-
-    /// Returns true if the core may requeue a job, or a user has.
-    fn may_run_again(&self, job: JobId) -> bool {
-        let allowed = self.plan_of(job).is_some_and(|(_, exec)| exec.request.may_requeue);
-        allowed && (self.again.contains(&job) || self.preset == Preset::Limo || self.failed.contains(&job))
-    }
-
-    fn may_be_stopped(&self, job: JobId) -> bool {
-        let ends =
-            |(_, exec): (JobId, &SendExec)| exec.request.time_limit.is_some() || exec.request.allowance.is_some();
-        let others = self.wide && (self.rebooted || self.spoiled.contains(&job));
-        others
-            || self.has_failed(job)
-            || self.is_unwanted(job)
-            || self.may_run_again(job)
-            || self.plan_of(job).is_some_and(ends)
-    }
 }
 
 /// Runs worlds; returns the number of ended jobs, and their events.
@@ -368,20 +347,20 @@ fn worlds(seeds: u64, kind: WorldKind) -> (usize, Seen) {
 
 #[test]
 fn no_job_is_lost_and_none_runs_twice() {
-    let (finished, _) = worlds(100, WorldKind { wide: false, busy: false });
+    let (finished, _) = worlds(100, WorldKind { wide: false, busy: false, owners: false });
     assert!(finished > 700, "the worlds are too quiet to mean anything: {finished} jobs");
 }
 
 /// Checks that a job gets all of its nodes or none of them.
 #[test]
 fn no_job_over_several_nodes_is_lost_and_none_runs_twice() {
-    let (finished, _) = worlds(100, WorldKind { wide: true, busy: false });
+    let (finished, _) = worlds(100, WorldKind { wide: true, busy: false, owners: false });
     assert!(finished > 600, "the worlds are too quiet to mean anything: {finished} jobs");
 }
 
 #[test]
 fn whatever_is_done_to_jobs_and_arrays_all_come_to_their_ends() {
-    let (finished, seen) = worlds(400, WorldKind { wide: false, busy: true });
+    let (finished, seen) = worlds(400, WorldKind { wide: false, busy: true, owners: false });
     assert!(finished > 2_000, "the worlds are too quiet to mean anything: {finished} jobs");
     seen.check(&BUSY);
     seen.check(&[("a failed prolog", 4), ("capped", 12), ("suspended", 1), ("a lease ended", 5)]);
@@ -389,7 +368,7 @@ fn whatever_is_done_to_jobs_and_arrays_all_come_to_their_ends() {
 
 #[test]
 fn whatever_is_done_to_jobs_over_several_nodes_all_come_to_their_ends() {
-    let (finished, seen) = worlds(200, WorldKind { wide: true, busy: true });
+    let (finished, seen) = worlds(200, WorldKind { wide: true, busy: true, owners: false });
     assert!(finished > 2_000, "the worlds are too quiet to mean anything: {finished} jobs");
     seen.check(&BUSY);
 }

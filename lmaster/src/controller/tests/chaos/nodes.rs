@@ -60,6 +60,7 @@ impl World {
             NodeToMaster::Capped { generation, .. } => {
                 assert_eq!(*capped, Some(*generation), "{name} confirms caps that are not set");
             }
+            NodeToMaster::Evicted { .. } => self.seen.saw("an eviction by the node"),
             NodeToMaster::Ended { job, attempt, outcome, .. } => self.tells(node, (*job, *attempt), outcome),
             NodeToMaster::Attempts(reports) => {
                 let journal = self.bench.disk.journal;

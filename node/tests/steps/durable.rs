@@ -1,151 +1,12 @@
 //! Messages of a node wait for the records on which they depend. Its registration waits for the processes of an
 //! earlier daemon.
 
-use std::time::Duration;
-
-use limo_model::{
-    Attempt, Containment, Epoch, JobId, JournalId, Memory, Meter, NodeId, NodeSpec, Outcome, Part, Power, Span, UnitId,
-    UnitKind, UnitSpec,
-};
-use limo_node::{
-    Connected, Effect, Found, HeldOutput, HeldStreams, Input, Intent, JobsAtExit, Moment, Node, Parts, Record,
-    Recovery, Resumed, Rhythm, Scripts, Survivor, Ticket, UserRules,
-};
-use limo_proto::{Channel, Data, DoExec, Frame, Identity, Io, Launch, MasterToNode, NodeToMaster};
+use limo_model::{Outcome, Power};
+use limo_node::{Connected, Effect, Found, HeldOutput, HeldStreams, Input, Intent, JobsAtExit, Record};
+use limo_proto::{Channel, Data, Frame, Io, MasterToNode, NodeToMaster};
 use limo_shepherd::{Ended, Handle, Order, Why};
 
-const JOB: JobId = JobId(7);
-const ATTEMPT: Attempt = Attempt(1);
-const BOOT: &str = "boot";
-
-fn spec() -> NodeSpec {
-    let unit = UnitSpec {
-        name: "cpu".into(),
-        hardware: "xeon".into(),
-        kind: UnitKind::Cpu,
-        cores: 4,
-        nameplate: Power::from_watts(60),
-        caps: None,
-    };
-    NodeSpec {
-        name: "n0".into(),
-        units: vec![unit],
-        memory: Memory::from_bytes(1 << 30),
-        idle: Power::ZERO,
-        meter: Meter::None,
-        rest: None,
-    }
-}
-
-fn exec() -> DoExec {
-    let unit = UnitId { node: NodeId(0), unit: 0 };
-    DoExec {
-        journal: JournalId::default(),
-        job: JOB,
-        attempt: ATTEMPT,
-        name: "true".into(),
-        application: "true".into(),
-        size: String::new(),
-        user: "root".into(),
-        placement: vec![Part { unit, count: 1, cores: 1, memory: Memory::from_bytes(0), cap: None }],
-        launch: Launch { argv: vec![b"true".to_vec()], cwd: b"/".to_vec(), io: Io::Detached, ..Launch::default() },
-        time_limit: None,
-        warning: None,
-        kill_grace: Span::from_secs(30),
-        restarts: 0,
-        task: None,
-        share: None,
-        lease: None,
-    }
-}
-
-/// Node with its messages and effects since the last check.
-struct Bench {
-    node: Node,
-    told: Vec<NodeToMaster>,
-    effects: Vec<Effect>,
-}
-
-impl Bench {
-    fn with(found: Option<Found>) -> Self {
-        Self::recovered(found, None)
-    }
-
-    fn recovered(found: Option<Found>, survivor: Option<Survivor>) -> Self {
-        let second = Duration::from_secs(1);
-        let parts = Parts {
-            spec: spec(),
-            machine: None,
-            has_meter: false,
-            may_cap: false,
-            cap_lease: Span::from_secs(60),
-            own_uid: Some(0),
-            user_rules: UserRules { root_jobs: true, min_uid: 0 },
-            scripts: Scripts::default(),
-            seed: [1; 32],
-            instance: "instance".into(),
-            boot: BOOT.into(),
-            rhythm: Rhythm { looks: second, readings: second },
-            containment: Containment::default(),
-        };
-        let node = Node::new(parts, Moment::default());
-        let mut bench = Self { node, told: Vec::new(), effects: Vec::new() };
-        let key = (JOB, ATTEMPT);
-        let found = found.map(|found| (key, found)).into_iter().collect();
-        let survivors = survivor.map(|survivor| (key, survivor)).into_iter().collect();
-        bench.input(Input::Recovered(Recovery { found, survivors, ..Recovery::default() }));
-        bench.input(Input::Connected(Identity { journal: JournalId::default(), epoch: Epoch(1) }));
-        bench
-    }
-
-    /// Returns a registered node.
-    fn registered() -> Self {
-        let mut bench = Self::with(None);
-        bench.master(MasterToNode::Registered);
-        bench.told.clear();
-        bench
-    }
-
-    fn input(&mut self, input: Input) {
-        for effect in self.node.step(Moment::default(), input) {
-            match effect {
-                Effect::Send(message) => self.told.push(message),
-                other => self.effects.push(other),
-            }
-        }
-    }
-
-    fn master(&mut self, message: MasterToNode) {
-        self.input(Input::FromMaster(Frame::Message(message)));
-    }
-
-    /// Returns the record to be written, and its ticket.
-    fn record(&mut self) -> (Ticket, Record) {
-        let effects = std::mem::take(&mut self.effects);
-        let mut records = effects.into_iter().filter_map(|effect| match effect {
-            Effect::Record { ticket, record } => Some((ticket, record)),
-            _ => None,
-        });
-        let record = records.next().expect("a record");
-        assert!(records.next().is_none(), "one record");
-        record
-    }
-
-    fn durable(&mut self) {
-        let (ticket, _) = self.record();
-        self.input(Input::Recorded { ticket, result: Ok(()) });
-    }
-
-    fn told(&mut self) -> Vec<NodeToMaster> {
-        std::mem::take(&mut self.told)
-    }
-
-    fn launched(&mut self) -> Handle {
-        let launch = self.effects.extract_if(.., |effect| matches!(effect, Effect::Launch(_))).next();
-        let Some(Effect::Launch(order)) = launch else { panic!("no launch: {:?}", self.effects) };
-        order.launch.handle
-    }
-}
+use crate::bench::*;
 
 #[test]
 fn an_acknowledgement_waits_for_the_intent() {
@@ -219,28 +80,6 @@ fn a_registration_waits_until_nothing_of_an_earlier_daemon_runs() {
         matches!(&report.state, limo_proto::AttemptState::Ended { outcome: Outcome::Lost { .. }, .. })
     };
     assert!(attempts.iter().all(lost), "{attempts:?}");
-}
-
-fn intent(io: Io) -> Intent {
-    let exec = DoExec { launch: Launch { io, ..exec().launch }, ..exec() };
-    Intent { exec, cookie: "cookie".into(), boot: BOOT.into() }
-}
-
-fn released(io: Io) -> Found {
-    Found { intent: Some(intent(io)), released: Some(Power::from_watts(3)), ..Found::default() }
-}
-
-fn survivor(cookie: &str, streams: Option<HeldStreams>) -> Survivor {
-    Survivor { handle: Handle(9), cookie: cookie.into(), resumed: Resumed::default(), streams }
-}
-
-/// Returns the reported states of attempts.
-fn registered(bench: &mut Bench) -> Vec<limo_proto::AttemptReport> {
-    let all = bench.told().into_iter().filter_map(|message| match message {
-        NodeToMaster::Attempts(attempts) => Some(attempts.into_iter()),
-        _ => None,
-    });
-    all.flatten().collect()
 }
 
 #[test]

@@ -1,0 +1,5 @@
+//! Steps of a node: inputs, and the effects that follow.
+
+mod bench;
+mod durable;
+mod owners;
