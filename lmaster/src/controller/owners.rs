@@ -1,6 +1,6 @@
 //! Owners of nodes: what nodes report about them, and the standing orders for the nodes.
 
-use limo_model::{Attempt, JobId, NodeId, OwnerRules};
+use limo_model::{Attempt, Eviction, JobId, NodeId, OwnerRules};
 use limo_proto::{AttemptReport, MasterToNode};
 use limo_sched::Event;
 
@@ -66,7 +66,7 @@ impl Controller {
         let is_open = self.assignment(job, attempt).is_some_and(|assignment| assignment.stop.is_none());
         if is_open && self.is_on(node, job, attempt) {
             tracing::info!(%job, node = self.tx.name_of(node), "job evicted by its node: its owner needs it");
-            self.tx.must(Event::Evicted { job, attempt, node });
+            self.tx.must(Event::Evicted { job, attempt, node, why: Eviction::Owner });
             if self.is_multi_node(job) && !self.is_starting(job) {
                 self.after(After::Halt(job, attempt));
             }

@@ -139,8 +139,17 @@ pub fn run(load: &CappedLoad, conditions: Conditions) -> Result<CappedRun> {
     let changes: Vec<(Time, Change)> = laws(load, law).map(|event| (start, Change::Event(Box::new(event)))).collect();
     let workload = &load.workload;
     let (platform, profiles, changes) = (&platform, &profiles, &changes);
-    let trace =
-        Trace { workload, platform, start, profiles, variation: None, changes, predict: false, mispredict: None };
+    let trace = Trace {
+        workload,
+        platform,
+        start,
+        profiles,
+        variation: None,
+        changes,
+        predict: false,
+        mispredict: None,
+        visits: None,
+    };
     let planned = |cap: Power| cap.scaled(margin.unwrap_or(1_000).into(), 1_000);
     let limits = conditions.cap.map(|cap| Band::new(Power::ZERO, planned(cap)).map(Curve::constant)).transpose()?;
     let rules = Rules {

@@ -160,7 +160,17 @@ pub fn run(
     let changes: Vec<(Time, Change)> = drained.collect();
     let variation = Some(&machine.variations);
     let (platform, profiles, changes) = (&platform, &profiles, &changes);
-    let load = Trace { workload, platform, start, profiles, variation, changes, predict: false, mispredict: None };
+    let load = Trace {
+        workload,
+        platform,
+        start,
+        profiles,
+        variation,
+        changes,
+        predict: false,
+        mispredict: None,
+        visits: None,
+    };
     let rules = Rules {
         preset: Preset::Fifo,
         options: algorithm.options(),
