@@ -6,7 +6,8 @@ use std::cmp::Reverse;
 use limo_model::{Attempt, Energy, JobId, Money, NodeId, Outcome, Span, StopReason, Usage};
 use limo_sched::{Command, Event, Sleep};
 
-use super::ledger::{Facts, Switched};
+use super::ledger::Switched;
+use super::visits::each;
 use super::{Change, Load, Present, Run, Running, Simulation, SimulationError};
 use crate::record::{Fate, JobRow, Sink};
 
@@ -49,11 +50,6 @@ pub struct Used {
     pub energy: Energy,
     /// Cost; `None` without prices.
     pub cost: Option<Money>,
-}
-
-/// Returns all nodes of some runs.
-fn each(runs: &[(NodeId, u32)]) -> impl Iterator<Item = NodeId> + '_ {
-    runs.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId))
 }
 
 impl<L: Load, S: Sink> Simulation<'_, L, S> {
@@ -128,12 +124,6 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             self.switched += 1;
             self.switches.insert(self.switched, runs);
             self.due.push(Reverse((at, Due::Awake(self.switched))));
-        }
-    }
-
-    fn note_all(&mut self, runs: &[(NodeId, u32)], change: impl Fn(&mut Facts)) {
-        if self.visiting.is_some() {
-            each(runs).for_each(|node| self.note(node, &change));
         }
     }
 

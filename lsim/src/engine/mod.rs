@@ -5,6 +5,7 @@
 //! together with ends. Uses no clock.
 
 mod happen;
+mod host;
 mod ledger;
 mod load;
 mod machine;
@@ -23,7 +24,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use limo_model::{
     Band, Budgets, Curve, Dependency, Groups, JobEnd, JobShare, NodeId, Preset, Price, Profile, ProfileKey, Queues,
-    Span, Time, Variation,
+    Time, Variation,
 };
 use limo_sched::{Command, Core, Event, JobMap, Options, Refused, Round};
 use limo_trace::{Platform, Workload};
@@ -31,6 +32,8 @@ use thiserror::Error;
 
 use crate::record::{Fate, HostUse, Sample, Sink, Summary, WriteError};
 use happen::Due;
+pub use host::peak_rss;
+use host::span_of;
 use ledger::NodeLedger;
 pub use ledger::{NodeActivity, Spent, SpentByGroup};
 pub use load::{Change, Load, Running, Trace};
@@ -169,10 +172,9 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
         Some(limits) if scenario.unwarned => one_by_one(&limits, start),
         limits => (limits, Vec::new()),
     };
-    let Scenario { profiles, variation, predict, mispredict, .. } = *scenario;
-    let (changes, visits) = (&changes, scenario.visits);
+    let Scenario { profiles, variation, predict, mispredict, explore, until, visits, .. } = *scenario;
+    let changes = &changes;
     let load = Trace { workload, platform, start, profiles, variation, predict, changes, mispredict, visits };
-    let Scenario { explore, until, .. } = *scenario;
     let (queues, groups) = (scenario.queues.clone(), scenario.groups.clone());
     simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, queues, groups, until }, sink)
 }
@@ -234,18 +236,6 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
     Ok(summary)
 }
 
-fn span_of(elapsed: std::time::Duration) -> Span {
-    Span::from_ms(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// Returns the largest resident set of this process so far, in bytes; 0 if the kernel does not report it.
-pub fn peak_rss() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kib.unwrap_or(0) * 1024
-}
-
 impl<L: Load, S: Sink> Simulation<'_, L, S> {
     fn apply(&mut self, event: &Event) -> Result<(), SimulationError> {
         self.core.apply(self.now, event).map_err(|refused| SimulationError::Refused { at: self.now, refused })
@@ -260,7 +250,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
         let nodes = self.core.nodes().len();
         self.machine.only(nodes);
-        if load.visits().is_some() {
+        if let Some(visits) = load.visits() {
+            self.apply(&Event::SessionsKnown { nodes: visits.sums(nodes, self.now) })?;
             self.visiting = Some(Visiting::new(NodeLedger::new(load.platform(), self.now), nodes, self.now));
         }
         for (key, profile) in load.profiles() {

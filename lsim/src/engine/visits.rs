@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use limo_model::{Eviction, JobId, NodeId, Part, Power, Span, StopReason, Time, nodes};
+use limo_model::{Eviction, JobId, NodeId, NodeSessions, Part, Power, SessionSums, Span, StopReason, Time, nodes};
 use limo_sched::{Event, Sleep};
 
 use super::happen::Due;
@@ -46,6 +46,26 @@ pub struct Visits {
     pub reboots: Vec<DailyReboot>,
     /// True if a reboot waits for the end of a job.
     pub defers: bool,
+}
+
+impl Visits {
+    /// Returns the sums of the sessions of each node, with the gaps from `start` on and until the last logout of all.
+    pub fn sums(&self, nodes: usize, start: Time) -> Vec<NodeSessions> {
+        let end = self.visits.iter().map(|visit| visit.logout).max().unwrap_or(start);
+        let mut all: Vec<(SessionSums, Time)> = vec![(SessionSums::default(), start); nodes];
+        for visit in &self.visits {
+            if let Some((sums, free)) = all.get_mut(visit.node.0 as usize) {
+                sums.add_gap(visit.login - *free);
+                sums.add_session(visit.logout - visit.login);
+                *free = visit.logout.max(*free);
+            }
+        }
+        let of_node = |(node, (mut sums, free)): (u32, (SessionSums, Time))| {
+            sums.add_gap(end - free);
+            NodeSessions { node: NodeId(node), sums }
+        };
+        (0..).zip(all).map(of_node).collect()
+    }
 }
 
 /// Work of attempts that were evicted.
@@ -125,6 +145,11 @@ impl Visiting {
     }
 }
 
+/// Returns all nodes of some runs.
+pub fn each(runs: &[(NodeId, u32)]) -> impl Iterator<Item = NodeId> + '_ {
+    runs.iter().flat_map(|(first, count)| (first.0..first.0.saturating_add(*count)).map(NodeId))
+}
+
 impl<L: Load, S: Sink> Simulation<'_, L, S> {
     /// Changes the ledger of a node, if there is one.
     pub fn note(&mut self, node: NodeId, change: impl FnOnce(&mut Facts)) {
@@ -133,6 +158,13 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             if more != Power::ZERO {
                 self.machine.draw_more(more);
             }
+        }
+    }
+
+    /// Changes the ledger of all nodes of some runs, if there is one.
+    pub fn note_all(&mut self, runs: &[(NodeId, u32)], change: impl Fn(&mut Facts)) {
+        if self.visiting.is_some() {
+            each(runs).for_each(|node| self.note(node, &change));
         }
     }
 
@@ -323,5 +355,28 @@ impl Visiting {
             self.midnight = self.midnight + DAY;
         }
         Some((reboot.node, until))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_and_gaps_of_nodes() {
+        let at = |secs: i64| Time::from_unix_ms(secs * 1_000);
+        let visit = |login, logout, node| OwnerVisit { login: at(login), logout: at(logout), node: NodeId(node) };
+        let visits = vec![visit(10, 30, 0), visit(40, 45, 0), visit(40, 100, 1)];
+        let visits = Visits { visits, ..Visits::default() };
+        let sums: Vec<_> = visits.sums(3, at(10)).iter().map(|of| of.sums).collect();
+        let seconds = Span::from_secs;
+        // The first visit begins at once, so that no gap is before it; the last logout of all is at 100 s.
+        let expected = [(2, 25, 2, 65), (1, 60, 1, 30), (0, 0, 1, 90)];
+        for (sums, (sessions, used, gaps, free)) in sums.iter().zip(expected) {
+            assert_eq!(
+                (sums.sessions, sums.used, sums.gaps, sums.free),
+                (sessions, seconds(used), gaps, seconds(free))
+            );
+        }
     }
 }

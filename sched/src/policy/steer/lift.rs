@@ -16,6 +16,9 @@ pub(super) fn lift_idle(view: &View<'_>, plan: &mut Plan) {
 
 /// Returns units to the caps with which their jobs were started.
 pub(super) fn let_go(view: &View<'_>, plan: &mut Plan) {
+    if view.index().capped.is_empty() {
+        return;
+    }
     let mut aims: BTreeMap<UnitId, Option<Power>> = BTreeMap::new();
     let units = view.active().filter_map(|(_, job)| job.assignment()).flat_map(Assignment::units);
     for (unit, part) in units {
