@@ -173,8 +173,7 @@ pub fn simulate<S: Sink>(scenario: &Scenario<'_>, sink: &mut S) -> Result<Summar
         limits => (limits, Vec::new()),
     };
     let Scenario { profiles, variation, predict, mispredict, explore, until, visits, .. } = *scenario;
-    let changes = &changes;
-    let load = Trace { workload, platform, start, profiles, variation, predict, changes, mispredict, visits };
+    let load = Trace { workload, platform, start, profiles, variation, predict, changes: &changes, mispredict, visits };
     let (queues, groups) = (scenario.queues.clone(), scenario.groups.clone());
     simulate_load(&load, Rules { preset, options, budgets, limits, prices, explore, queues, groups, until }, sink)
 }

@@ -33,7 +33,7 @@ type Tied<'a> = [(Rank, usize, &'a PoolCell)];
 /// Returns as many of the best nodes as the job requests, or fewer if no more are free.
 pub(super) fn best(view: &View<'_>, shape: &Shape, (id, job): (JobId, &Job)) -> Vec<Seated> {
     let Some(pool) = view.index().pool.as_ref() else { return Vec::new() };
-    let (wanted, search) = (job.request.nodes.get() as usize, Search::of(view, pool, shape, (id, job)));
+    let (wanted, search) = (job.request.nodes.get() as usize, RankSearch::of(view, pool, shape, (id, job)));
     let mut found = Vec::new();
     let mut cells = pool.cells().peekable();
     while let Some(own) = cells.peek().map(|(key, _)| key.own).filter(|_| found.len() < wanted) {
@@ -55,7 +55,7 @@ pub(super) fn best(view: &View<'_>, shape: &Shape, (id, job): (JobId, &Job)) -> 
 }
 
 /// The search for the nodes of one job.
-struct Search<'s, 'v> {
+struct RankSearch<'s, 'v> {
     view: &'s View<'v>,
     pool: &'s PoolIndex,
     shape: &'s Shape,
@@ -68,7 +68,7 @@ struct Search<'s, 'v> {
     checked: Vec<OnceCell<Bits>>,
 }
 
-impl<'s, 'v> Search<'s, 'v> {
+impl<'s, 'v> RankSearch<'s, 'v> {
     fn of(view: &'s View<'v>, pool: &'s PoolIndex, shape: &'s Shape, (id, job): (JobId, &'s Job)) -> Self {
         let options = view.options().pool;
         let start = match options.ties {
