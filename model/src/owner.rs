@@ -8,7 +8,7 @@ use crate::time::Span;
 /// Longest time of a rule.
 const LONGEST: Span = Span::from_secs(7 * 86_400);
 
-/// What jobs do while the owner of their node is there.
+/// Treatment of jobs while the owner of their node is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Beside {
@@ -22,7 +22,7 @@ pub enum Beside {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OwnerRules {
-    /// What the jobs of a node do while its owner is there.
+    /// Treatment of the node's jobs while its owner is there.
     pub jobs: Beside,
     /// Time after an owner left during which no job starts on the node. Suspended ones continue at once.
     #[serde(default = "start_after", with = "as_text")]

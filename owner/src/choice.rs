@@ -44,7 +44,7 @@ enum Selected {
 #[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum OwnerChoiceError {
     #[error(
-        "there is no source of owners `{0}`: write `auto`, or some of `logind`, `input`, `tty`, `load` and `command:COMMAND`, \
+        "`{0}` is not a source of owners: write `auto`, or some of `logind`, `input`, `tty`, `load` and `command:COMMAND`, \
          separated by commas"
     )]
     Unknown(String),
@@ -171,12 +171,12 @@ mod tests {
         );
         let command = Kind::Command("test -e /run/a,b".to_owned());
         assert_eq!(parse("tty,command:test -e /run/a,b"), Selected::Some(vec![Kind::Tty, command]));
-        refused("", "there is no source of owners ``: write `auto`, or some of");
-        refused("auto,tty", "there is no source of owners `auto`");
-        refused("tty,", "there is no source of owners ``");
+        refused("", "`` is not a source of owners: write `auto`, or some of");
+        refused("auto,tty", "`auto` is not a source of owners");
+        refused("tty,", "`` is not a source of owners");
         refused("tty,tty", "`tty` is named twice");
         refused("command: ", "has no command");
-        refused("x", "there is no source of owners `x`");
+        refused("x", "`x` is not a source of owners");
     }
 
     #[test]

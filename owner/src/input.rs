@@ -113,7 +113,7 @@ impl InputDevices {
         let ready: Vec<bool> = waited.iter().map(|fd| fd.any().unwrap_or(false)).collect();
         let has_changed = ready.first() == Some(&true);
         if has_changed {
-            // Which ones does not matter: the directory is read again.
+            // The directory is read again, so the changes themselves do not matter.
             let _ = changes.read_events();
         }
         let mut has_event = false;

@@ -16,7 +16,7 @@ pub fn terminals(records: &[u8]) -> impl Iterator<Item = &Path> {
         let is_user = i16::from_ne_bytes(record[kind..kind + 2].try_into().ok()?) == libc::USER_PROCESS;
         let name = record[line..line + libc::__UT_LINESIZE].split(|byte| *byte == 0).next()?;
         let path = Path::new(OsStr::from_bytes(name));
-        // Displays have names like `:0`, which are no files.
+        // Displays have names like `:0`, which are not files.
         let is_plain = !name.is_empty() && path.components().all(|part| matches!(part, Component::Normal(_)));
         (is_user && is_plain).then_some(path)
     })

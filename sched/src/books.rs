@@ -35,7 +35,7 @@ pub(crate) struct Books {
     pub sure: Option<BTreeMap<(Time, JobId), Power>>,
 }
 
-/// What equal nodes have in common: resources, and the jobs that may have them.
+/// Common properties of equal nodes: resources, and the jobs that may have them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Kind {
     units: Vec<UnitSpec>,

@@ -52,7 +52,7 @@ impl Controller {
             let ended = matches!(state, AttemptState::Ended { .. });
             tracing::error!(
                 node, %job, %attempt, %journal, ended,
-                "a node had a job of another journal: it is ended there, and is no job of this master"
+                "a node had a job of another journal, and not of this master: it is ended there"
             );
         }
         self.nodes.foreign.add(node, foreign.len(), self.tx.now);

@@ -1,8 +1,8 @@
-//! NodeLedger of the nodes of a pool: what each node does, for how long, and with which energy (htc-sim-2015, equation 1).
+//! Ledger of a pool: time and energy of each node in each state (htc-sim-2015, equation 1).
 //!
 //! An owner counts as full load. A job beside an owner adds nothing, whether it runs or stands still.
 
-use limo_model::{Energy, NodeId, Power, Span, Time};
+use limo_model::{NodeId, Power, Span, Time};
 use limo_trace::Platform;
 use limo_trace::platform::{Draw, Rest};
 
@@ -69,7 +69,7 @@ pub enum Switched {
     Up,
 }
 
-/// What is known of a node.
+/// Conditions that decide the state of a node.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Facts {
     pub owner: bool,
@@ -114,13 +114,6 @@ pub struct Spent {
     pub uj: i128,
 }
 
-impl Spent {
-    /// Returns the energy, rounded down to mJ.
-    pub fn energy(&self) -> Energy {
-        Energy::from_mj(i64::try_from(self.uj.div_euclid(1_000)).unwrap_or(i64::MAX))
-    }
-}
-
 struct OfNode {
     group: u16,
     facts: Facts,
@@ -152,7 +145,7 @@ impl NodeLedger {
         self.nodes.get(node.0 as usize).map_or(Power::ZERO, |entry| self.draws[usize::from(entry.group)].0.busy)
     }
 
-    /// Changes what is known of a node. Returns the change of its draw above that of its jobs.
+    /// Changes the conditions of a node. Returns the change of its draw above that of its jobs.
     pub fn change(&mut self, node: NodeId, now: Time, change: impl FnOnce(&mut Facts)) -> Power {
         let Some(entry) = self.nodes.get_mut(node.0 as usize) else { return Power::ZERO };
         let (draw, rest) = &self.draws[usize::from(entry.group)];

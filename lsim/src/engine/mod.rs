@@ -146,7 +146,7 @@ struct Simulation<'a, L, S> {
     switched: u64,
     started: u64,
     steered: Steered,
-    /// Owners and reboots of nodes, and what the nodes do, if the load has owners.
+    /// Owners and reboots of nodes, with the ledger of the nodes, if the load has owners.
     visiting: Option<Visiting>,
     /// Model of the jobs so far, if there is one.
     predictions: Option<Predictions>,

@@ -1,4 +1,4 @@
-//! Figures of a pool: what its nodes did, what jobs waited and what was wasted (htc-sim-2015, section III-H).
+//! Figures of a pool: states of its nodes, overheads of jobs, and wasted work (htc-sim-2015, section III-H).
 
 use limo_model::{Energy, Span};
 

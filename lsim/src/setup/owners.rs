@@ -16,15 +16,15 @@ use crate::engine::{DailyReboot, OwnerVisit, Visits, node_specs};
 
 const DAY_MS: i64 = 86_400_000;
 
-/// What happens to jobs at the daily reboots of `groups.toml`.
+/// Effect on jobs of the daily reboots in `groups.toml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reboots {
-    /// There are no reboots.
+    /// Nodes never reboot.
     Off,
-    /// They evict jobs.
+    /// Reboots evict jobs.
     #[default]
     Evict,
-    /// They wait for the end of jobs.
+    /// Reboots wait for the end of jobs.
     Defer,
 }
 

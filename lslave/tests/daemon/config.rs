@@ -60,10 +60,7 @@ fn bad_settings() {
     with("[caps]\n\"a b\" = \"rapl\"", "the unit name `a b` has the character ` `");
     with("cap_lease = \"0s\"", "the lease of caps is 0s: it must be positive");
     with("hardware = \"hw.toml\"\n[caps]\ncpu = \"rapl\"", "unit `cpu` has a cap, but emulated hardware has its own");
-    with(
-        "owner = \"camera\"",
-        "lslave.toml:1: there is no source of owners `camera`: write `auto`, or some of `logind`,",
-    );
+    with("owner = \"camera\"", "lslave.toml:1: `camera` is not a source of owners: write `auto`, or some of `logind`,");
     with("owner_away_after = \"99ms\"", "the owner is away after 99ms: it must be 100ms to 1d, for example `1min`");
     with("gpus = \"amd\"", "lslave.toml:1: unknown variant `amd`, expected one of `auto`, `nvml`, `none`");
     let run = |arguments: &[&str], expected: &str| check(&lslave(arguments).output().expect("it runs"), expected);

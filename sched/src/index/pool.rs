@@ -8,7 +8,7 @@ use super::Classes;
 use crate::options::{Knowledge, PoolRank};
 use crate::state::{Node, State, group_place};
 
-/// What the ranks of a node depend on. Ranks of their own come first, then the class, the group and the idle draw.
+/// Key on which the ranks of a node depend: first the rank by its own sessions, then class, group and idle draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PoolKey {
     /// The rank by sessions at the node itself, S3; zero under other ranks.

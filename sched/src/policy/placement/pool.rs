@@ -24,7 +24,7 @@ use crate::state::Job;
 use crate::structure::Bits;
 use crate::view::View;
 
-/// The rank of nodes: two numbers of which the least comes first, besides the rank of their own.
+/// The rank of nodes after that by their own sessions: two numbers, the least first.
 type Rank = (i64, i64);
 
 /// Cells of equal rank, each with the index of its candidate in the shape.

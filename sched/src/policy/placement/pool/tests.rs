@@ -25,12 +25,12 @@ fn watts(watts: u32) -> Power {
     Power::from_watts(watts.into())
 }
 
-/// Group of a node: three of four nodes each, the last of which has no group.
+/// Returns the group of a node. Each of the three groups has three nodes; the others have no group.
 fn group(node: u32) -> Option<u32> {
     Some(node / 3).filter(|group| *group < 3)
 }
 
-/// Makes nodes of two types with one and two cores and different idle draws, of which every other one can sleep. The
+/// Makes nodes of two types with one and two cores and different idle draws. Every other node can sleep. The
 /// second group is open from minute 60 on, the third is open always, and the first has no owners who evict.
 fn core(pool: PoolOptions) -> Core {
     let mut options = Options { pool, ..Options::default() };
