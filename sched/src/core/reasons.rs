@@ -5,7 +5,7 @@ use limo_model::{JobId, Power, Time, Wait};
 
 use super::Core;
 use crate::apply::obstacle;
-use crate::state::{Array, Job, Node, Phase};
+use crate::state::{Array, Node, Phase};
 
 impl Core {
     /// Counts the waiting jobs; arrays count by their tasks, including those that are not jobs yet.
@@ -19,8 +19,14 @@ impl Core {
     /// Returns the wait reason of a job; `None` if it does not wait or has no reason.
     pub fn reason(&self, id: JobId, now: Time) -> Option<Wait> {
         let Phase::Waiting(told) = &self.job(id)?.phase else { return None };
-        if let Some(limit) = self.array(id).and_then(|array| self.reached_limit(id, array)) {
-            return Some(Wait::ArrayLimit { limit });
+        if let Some(array) = self.array(id) {
+            if let Some(limit) = self.reached_limit(id, array) {
+                return Some(Wait::ArrayLimit { limit });
+            }
+            // A reason of the array is for tasks that are not jobs yet.
+            if array.left() == 0 {
+                return self.reason(self.waiting_task(id, array)?, now);
+            }
         }
         match told {
             Some(wait) => Some(self.still(now, id, wait.clone())),
@@ -47,10 +53,13 @@ impl Core {
             Wait::Resources { .. } if self.has_room(id) => self.behind_the_first(id),
             Wait::Resources { until } => Wait::Resources { until: ahead(until) },
             Wait::Budget { needs, left, until } => Wait::Budget { needs, left, until: ahead(until) },
-            Wait::Behind { job, until } if self.job(job).is_some_and(Job::is_waiting) => {
+            // Suspended jobs continue before others start.
+            Wait::Behind { job, until }
+                if self.job(job).is_some_and(|job| matches!(job.phase, Phase::Waiting(_) | Phase::Suspended(..))) =>
+            {
                 Wait::Behind { job, until: ahead(until) }
             }
-            // The job of the reason no longer waits: now the first waiting job must not be delayed.
+            // The job of the reason runs or is over: now the first waiting job must not be delayed.
             Wait::Behind { .. } => self.behind_the_first(id),
             Wait::Reservation { reservation, .. } => {
                 let from =
@@ -98,6 +107,13 @@ impl Core {
             Some(job) => Wait::Behind { job, until: None },
             None => Wait::Resources { until: None },
         }
+    }
+
+    /// Returns the first waiting task of an array that is a job.
+    fn waiting_task(&self, own: JobId, array: &Array) -> Option<JobId> {
+        let numbers = array.numbers(own, 0);
+        let tasks = self.cluster.state.jobs.iter_from(*numbers.start());
+        tasks.take_while(|(id, _)| numbers.contains(id)).find_map(|(id, task)| task.is_waiting().then_some(id))
     }
 
     /// Returns the limit of an array if it has so many running tasks, and no task waits as a job.

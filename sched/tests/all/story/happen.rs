@@ -19,6 +19,10 @@ impl Story {
             ["cancel", name] => self.apply(Event::CancelRequested { job: self.names[*name], by: by() }),
             ["hold", name] => self.apply(Event::Held { job: self.names[*name], by: by() }),
             ["hold", name, who] => self.apply(Event::Held { job: self.names[*name], by: (*who).to_owned() }),
+            ["why", name] => match self.world.core.reason(self.names[*name], self.world.now) {
+                Some(reason) => self.say(&format!("why {name} {}", reason.shown(shown))),
+                None => self.say(&format!("why {name} -")),
+            },
             ["release", name] => self.apply(Event::Released { job: self.names[*name], by: by() }),
             ["requeue", name] => self.apply(Event::RequeueRequested { job: self.names[*name], by: by() }),
             ["suspend", name, who] => {

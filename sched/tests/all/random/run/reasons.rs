@@ -1,7 +1,7 @@
 //! Every waiting job has a reason, and the jobs, times and limits in the reason are true.
 
 use limo_model::{Condition, JobId, Time, Wait};
-use limo_sched::Job;
+use limo_sched::{Job, Phase};
 
 use super::Run;
 
@@ -9,11 +9,16 @@ impl Run {
     pub(super) fn check_reasons(&self) {
         let (core, now) = (&self.world.core, self.world.now);
         for (id, job) in core.jobs().filter(|(_, job)| job.is_waiting()) {
-            // An array has no other waiting part if all its tasks are jobs.
+            let reason = core.reason(id, now);
+            // If all tasks of an array are jobs, its reason is that of a waiting one.
             if core.array(id).is_some_and(|array| array.left() == 0) {
+                let of_tasks = core
+                    .jobs()
+                    .filter(|(task, job)| job.is_waiting() && core.array_of(*task).is_some_and(|(own, _)| own == id));
+                let of_tasks: Vec<_> = of_tasks.map(|(task, _)| core.reason(task, now)).collect();
+                assert!(of_tasks.contains(&reason) || of_tasks.is_empty(), "{id}: {reason:?} instead of {of_tasks:?}");
                 continue;
             }
-            let reason = core.reason(id, now);
             assert!(reason.as_ref().is_some_and(|reason| self.is_so((id, job), reason)), "{id}: {reason:?} of {job:?}");
         }
     }
@@ -21,7 +26,8 @@ impl Run {
     fn is_so(&self, (id, job): (JobId, &Job), reason: &Wait) -> bool {
         let (core, now) = (&self.world.core, self.world.now);
         let ahead = |until: &Option<Time>| until.is_none_or(|until| until > now);
-        let waits = |id: &JobId| core.job(*id).is_some_and(Job::is_waiting);
+        let waits =
+            |id: &JobId| core.job(*id).is_some_and(|job| job.is_waiting() || matches!(job.phase, Phase::Suspended(..)));
         match reason {
             Wait::Resources { until } | Wait::Band { until, .. } | Wait::Budget { until, .. } => ahead(until),
             Wait::Behind { job, until } => waits(job) && *job != id && ahead(until),
