@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Became, Dependency, Outcome, Power, Span, UsedUp, Wait};
+use crate::{Became, Dependency, Outcome, Power, RestartLimit, Span, UsedUp, Wait};
 
 /// Reason for ending a running job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +25,8 @@ pub enum StopReason {
     Unconfirmed { node: String },
     /// A node was needed for something else, so the job runs again from its beginning.
     Evicted { node: String, why: Eviction },
+    /// It was evicted, and exceeds a limit of restarts, so it does not run again.
+    GivenUp { node: String, why: Eviction, limit: RestartLimit },
 }
 
 /// Reason why a node evicts a job.
@@ -35,6 +37,15 @@ pub enum Eviction {
     Owner,
     /// It starts anew.
     Reboot,
+}
+
+impl Eviction {
+    fn on(self, node: &str) -> String {
+        match self {
+            Self::Owner => format!("the owner of node {node} came"),
+            Self::Reboot => format!("node {node} starts anew"),
+        }
+    }
 }
 
 impl StopReason {
@@ -57,8 +68,8 @@ impl fmt::Display for StopReason {
             Self::RequeuedBy { by } => write!(f, "requeued by {by}"),
             Self::UsedUp { used_up } => used_up.fmt(f),
             Self::Unconfirmed { node } => write!(f, "waits again: node {node} did not confirm its caps"),
-            Self::Evicted { node, why: Eviction::Owner } => write!(f, "evicted: the owner of node {node} came"),
-            Self::Evicted { node, why: Eviction::Reboot } => write!(f, "evicted: node {node} starts anew"),
+            Self::Evicted { node, why } => write!(f, "evicted: {}", why.on(node)),
+            Self::GivenUp { node, why, limit } => write!(f, "given up: {}, and {limit}", why.on(node)),
         }
     }
 }

@@ -4,17 +4,10 @@ use std::num::NonZeroU32;
 
 use serde::{Deserialize, Serialize};
 
-use crate::allowance::Allowance;
-use crate::chunk::{Arrange, Cores};
-use crate::conditions::Conditions;
-use crate::id::{NodeId, UnitId};
-use crate::memory::Memory;
-use crate::predicted::Predicted;
-use crate::spread::Spread;
-use crate::text::clip;
-use crate::time::{Span, Time};
-use crate::units::{Energy, Power};
-use crate::widths::Widths;
+use crate::{
+    Allowance, Arrange, Conditions, Cores, Energy, Memory, NodeId, Power, Predicted, Restart, Span, Spread, Time,
+    UnitId, Widths, clip,
+};
 
 /// The part of a job that decisions need. Launch data (arguments, environment, directory) is kept elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -111,6 +104,9 @@ pub struct Request {
     /// Predicted draws by type of unit, for applications without a profile; at most [`crate::PREDICTED_LIMIT`].
     #[serde(default)]
     pub predicted: Vec<Predicted>,
+    /// Wishes for its restarts.
+    #[serde(default)]
+    pub restart: Restart,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -164,6 +160,7 @@ impl Request {
             widths: None,
             malleable: false,
             predicted: Vec::new(),
+            restart: Restart::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The core: records events, runs the policy, returns commands. The live master and the simulator use the same core.
 
 mod allowance;
+mod checkpoints;
 mod clock;
 mod execute;
 mod groups;
@@ -33,7 +34,6 @@ use crate::refused::Refused;
 use crate::round::Round;
 use crate::state::{Array, Clock, Job, Node, Reliefs, Settings, State, Sums, Used};
 use crate::view::View;
-
 use execute::plan_once;
 use stops::{releases, stops};
 use warn::warnings;

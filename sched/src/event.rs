@@ -292,6 +292,13 @@ pub enum Event {
         node: NodeId,
         why: Eviction,
     },
+    /// A checkpoint of an attempt is complete: the first `ran` of its running time need not be repeated. It took `took`.
+    Checkpointed {
+        job: JobId,
+        attempt: Attempt,
+        ran: Span,
+        took: Span,
+    },
     /// The sessions of the owners at some nodes, past and future, are known in total, for ranks by the whole of a trace.
     /// They replace what was known before.
     SessionsKnown {

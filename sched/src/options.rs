@@ -4,7 +4,7 @@ mod pool;
 
 use std::str::FromStr;
 
-use limo_model::{Confidence, IdleRule, Overrides, Parts, Preset, Price, Span};
+use limo_model::{Confidence, IdleRule, Overrides, Parts, Preset, Price, RestartLimits, Span};
 use serde::{Deserialize, Serialize};
 
 pub use pool::{Knowledge, PoolOptions, PoolRank, Ties};
@@ -271,6 +271,8 @@ pub struct Options {
     pub lists: ListOptions,
     #[serde(skip_serializing_if = "PoolOptions::is_default")]
     pub pool: PoolOptions,
+    #[serde(skip_serializing_if = "RestartLimits::is_default")]
+    pub restarts: RestartLimits,
     /// The multiple of the upper limit to which the admission `relaxed` lets the estimated draw rise
     /// (power-capping-2018, section 5.2.2), 1 to [`Options::RELAXED_MOST`].
     #[serde(skip_serializing_if = "is_usual_factor")]
@@ -348,6 +350,7 @@ impl Default for Options {
             ranks: RankOptions::default(),
             lists: ListOptions::default(),
             pool: PoolOptions::default(),
+            restarts: RestartLimits::default(),
             relaxed_factor: 3,
         }
     }

@@ -65,7 +65,7 @@ fn listing() -> PoliciesJson {
                 idle: parts.idle.name(),
             },
             promises: parts.promises(),
-            options: KEYS.iter().filter(|key| !key.is_part && (key.counts)(parts)).map(|key| key.name).collect(),
+            options: KEYS.iter().filter(|key| !key.is_part() && (key.counts)(parts)).map(|key| key.name).collect(),
         }
     };
     let option = |key: &Key| Choice { name: key.name, values: key.values, default: key.default, meaning: key.meaning };

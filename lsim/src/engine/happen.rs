@@ -56,11 +56,12 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     pub fn obey(&mut self, command: Command) -> Result<(), SimulationError> {
         match command {
             Command::Start { job, attempt, placement, estimate, after } => {
-                let Some(present) = self.jobs.get_mut(job) else { return Ok(()) };
+                let Some(present) = self.jobs.get(job) else { return Ok(()) };
                 let running = self.load.running(present.index, &placement, &estimate);
                 // The queue of a job may have given it a time limit.
                 let walltime = self.core.job(job).and_then(|job| job.request.time_limit);
-                let running = Running { walltime, ..running };
+                let (running, checkpoints) = self.with_checkpoints(job, Running { walltime, ..running });
+                let Some(present) = self.jobs.get_mut(job) else { return Ok(()) };
                 present.run = Some(Run {
                     attempt,
                     placement,
@@ -71,6 +72,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                     before: Energy::ZERO,
                     still: Span::ZERO,
                     still_since: None,
+                    checkpoints,
                 });
                 if after.is_empty() {
                     self.start_when_awake(job)?;
@@ -88,7 +90,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                     StopReason::Requeued { .. }
                     | StopReason::RequeuedBy { .. }
                     | StopReason::Unconfirmed { .. }
-                    | StopReason::Evicted { .. },
+                    | StopReason::Evicted { .. }
+                    | StopReason::GivenUp { .. },
             } => {
                 self.due.push(Reverse((self.now, Due::Requeue(job, attempt))));
             }
@@ -212,9 +215,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if !killed && !was_steered && !self.load.fails(index) {
             self.learn((id, index), &run, self.now - run.started.unwrap_or(self.now))?;
         }
-        if let Some(part) = run.placement.first().filter(|_| !killed) {
-            self.count_work(part.unit.node, run.worked(self.now), None);
-            self.count_overhead(index, run.running.run);
+        if !killed && self.visiting.is_some() {
+            let kept = self.core.job(id).map_or(Span::ZERO, |job| job.kept.ran);
+            self.count_good(&run, kept);
+            self.count_overhead(index, kept + run.running.run - run.made().cost);
         }
         let used = self.leave(id, &run);
         self.row(id, index, (&run, used), killed)?;

@@ -172,6 +172,7 @@ impl Load for Trace<'_> {
 
     fn request(&self, index: usize) -> Request {
         let mut request = request::request(self.platform, self.workload, &self.workload.jobs[index]);
+        request.restart.checkpoint = self.visits.and_then(|visits| visits.checkpointing).map(|of| of.every);
         if let Some(of) = self.mispredict.filter(|_| self.counts(index)) {
             of.predict((self.platform, self.workload), index, &mut request);
         }

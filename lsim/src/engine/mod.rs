@@ -4,6 +4,7 @@
 //! commands. At equal times submissions come before ends, each with its own round. Switches and measurements come
 //! together with ends. Uses no clock.
 
+mod checkpoints;
 mod happen;
 mod host;
 mod ledger;
@@ -18,6 +19,7 @@ mod steer;
 mod task;
 mod visits;
 mod watch;
+mod worked;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -31,6 +33,7 @@ use limo_trace::{Platform, Workload};
 use thiserror::Error;
 
 use crate::record::{Fate, HostUse, Sample, Sink, Summary, WriteError};
+pub use checkpoints::Checkpointing;
 use happen::Due;
 pub use host::peak_rss;
 use host::span_of;
@@ -45,7 +48,8 @@ use run::Run;
 pub use spending::Spending;
 use steer::Steered;
 use visits::Visiting;
-pub use visits::{DailyReboot, OwnerVisit, PoolFigures, Visits, Wasted};
+pub use visits::{DailyReboot, OwnerVisit, PoolFigures, Visits};
+pub use worked::RunTime;
 
 /// Inputs of a simulation.
 #[derive(Debug, Clone)]
@@ -88,7 +92,7 @@ pub struct Variations {
     pub believed: Variation,
 }
 
-/// Settings from the start of a simulation.
+/// Settings from the start of a simulation, as in [`Scenario`].
 #[derive(Debug, Clone)]
 pub struct Rules {
     pub preset: Preset,
@@ -96,13 +100,9 @@ pub struct Rules {
     pub budgets: Budgets,
     pub limits: Option<Curve<Band>>,
     pub prices: Option<Curve<Price>>,
-    /// As in [`Scenario`].
     pub explore: JobShare,
-    /// As in [`Scenario`].
     pub queues: Queues,
-    /// As in [`Scenario`].
     pub groups: Groups,
-    /// End of the simulation, as in [`Scenario`].
     pub until: Option<Time>,
 }
 

@@ -3,6 +3,7 @@
 use limo_model::{Attempt, Energy, Placement, Span, Time};
 
 use super::Running;
+use super::checkpoints::{Checkpoints, Progress};
 
 /// Assignment of a job.
 pub struct Run {
@@ -18,6 +19,7 @@ pub struct Run {
     /// Time for which it has stood still, and the time since which it does.
     pub still: Span,
     pub still_since: Option<Time>,
+    pub checkpoints: Option<Checkpoints>,
 }
 
 impl Run {
@@ -25,6 +27,11 @@ impl Run {
     pub fn worked(&self, now: Time) -> Span {
         let still = self.still_since.map_or(self.still, |since| self.still + (now - since));
         self.started.map_or(Span::ZERO, |started| now - started - still)
+    }
+
+    /// Returns the checkpoints that it has made at its end.
+    pub fn made(&self) -> Progress {
+        self.checkpoints.map_or(Progress::default(), |of| of.after_running(self.running.run))
     }
 
     /// Suspends or resumes it. Returns true if this changes anything.

@@ -5,10 +5,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Attempt, Energy, JobId, Money, NodeId, Outcome, Part, Placement, Power, Slowdown, Span, UnitId, Usage,
+    Attempt, Energy, JobId, Money, NodeId, Outcome, Part, Placement, Power, Slowdown, Span, StopReason, UnitId, Usage,
 };
 use limo_sched::Event;
 
+use super::checkpoints::{Checkpoints, Progress};
 use super::happen::Due;
 use super::machine::Machine;
 use super::task::{Task, evenly};
@@ -162,6 +163,16 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.steered.tasks.get(&job).is_none_or(|task| !full && task.done_at().is_some_and(|at| at <= self.now))
     }
 
+    /// Reduces a run by the work that earlier attempts kept, and adds the time of its checkpoints.
+    pub fn with_checkpoints(&self, id: JobId, running: Running) -> (Running, Option<Checkpoints>) {
+        let cost = self.load.visits().and_then(|visits| visits.checkpointing).map(|of| of.cost);
+        let Some((cost, every)) = cost.zip(self.core.checkpoint_every(self.now, id)) else { return (running, None) };
+        let kept = self.core.job(id).map_or(Span::ZERO, |job| job.kept.ran);
+        let checkpoints = Checkpoints { every, cost };
+        let run = checkpoints.running((running.run - kept).max(Span::ZERO));
+        (Running { run, ..running }, Some(checkpoints))
+    }
+
     /// Ends an attempt; its job runs again unless it was cancelled meanwhile.
     pub fn requeue(&mut self, id: JobId, attempt: Attempt) -> Result<(), SimulationError> {
         self.steered.any = true;
@@ -169,12 +180,20 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let Some(run) = present.run.take_if(|run| run.attempt == attempt) else { return Ok(()) };
         let index = present.index;
         let stop = self.core.job(id).and_then(|job| job.assignment()).and_then(|of| of.stop.clone());
-        if let Some((part, (why, _))) = run.placement.first().zip(stop) {
-            self.count_work(part.unit.node, run.worked(self.now), Some(&why));
+        let worked = self.steered.tasks.get(&id).map_or_else(|| run.worked(self.now), |task| task.worked(self.now));
+        let made = run.checkpoints.map_or(Progress::default(), |of| of.during(worked));
+        if made.checkpoints > 0 {
+            let took = made.cost.scaled(1, made.checkpoints);
+            self.apply(&Event::Checkpointed { job: id, attempt, ran: made.kept, took })?;
         }
+        let kept = self.core.job(id).map_or(Span::ZERO, |job| job.kept.ran);
         let used = self.leave(id, &run);
         let usage = Usage { elapsed: self.now - run.started.unwrap_or(self.now), ..Usage::default() };
         self.apply(&Event::Ended { job: id, attempt, outcome: Outcome::Signaled(15), usage })?;
+        if let Some((StopReason::Evicted { why, .. }, _)) = stop {
+            let lost = self.core.job(id).is_none().then_some(kept);
+            self.count_evicted(&run, why, (worked, made), lost);
+        }
         self.reboot_after(&run.placement)?;
         if self.core.job(id).is_none() {
             self.jobs.remove(id);

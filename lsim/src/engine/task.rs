@@ -117,6 +117,12 @@ impl Task {
         takes.map(|takes| self.counted + takes)
     }
 
+    /// Returns the work done until `now`, as the running time that it takes without a cap.
+    pub fn worked(&self, now: Time) -> Span {
+        let left = self.left.less(self.pace.over((now - self.counted).max(Span::ZERO)));
+        self.run - left.takes(Pace::FULL).unwrap_or(self.run)
+    }
+
     pub fn draw(&self) -> Power {
         self.draw
     }

@@ -6,11 +6,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use limo_model::{Eviction, JobId, NodeId, NodeSessions, Part, Power, SessionSums, Span, StopReason, Time, nodes};
+use limo_model::{Eviction, JobId, NodeId, NodeSessions, Part, Power, SessionSums, Span, Time, nodes};
 use limo_sched::{Event, Sleep};
 
+use super::checkpoints::Checkpointing;
 use super::happen::Due;
 use super::ledger::{Facts, NodeLedger, SpentByGroup, Switched};
+use super::worked::RunTime;
 use super::{Load, Run, Simulation, SimulationError};
 use crate::record::Sink;
 
@@ -46,6 +48,7 @@ pub struct Visits {
     pub reboots: Vec<DailyReboot>,
     /// True if a reboot waits for the end of a job.
     pub defers: bool,
+    pub checkpointing: Option<Checkpointing>,
 }
 
 impl Visits {
@@ -68,14 +71,6 @@ impl Visits {
     }
 }
 
-/// Work of attempts that were evicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wasted {
-    pub evictions: u64,
-    pub span: Span,
-    pub uj: i128,
-}
-
 /// Figures of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PoolFigures {
@@ -83,9 +78,12 @@ pub struct PoolFigures {
     /// Time from submission to end, less the running time, of each completed job, in milliseconds; in order of ends.
     pub overheads: Vec<i64>,
     /// Work of completed jobs.
-    pub good: Wasted,
-    /// By cause: an owner, a reboot.
-    pub wasted: [Wasted; 2],
+    pub good: RunTime,
+    /// Work that was lost, by cause: an owner, a reboot.
+    pub wasted: [RunTime; 2],
+    pub checkpoints: RunTime,
+    /// Jobs that were given up.
+    pub given_up: u64,
     pub visits: u64,
     pub reboots: u64,
     /// Reboots that were left out.
@@ -302,23 +300,6 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.note(node, |facts| facts.reboots = false);
         let Some(spec) = self.core.node(node).map(|node| node.spec().clone()) else { return Ok(()) };
         self.apply(&Event::NodeUp { spec })
-    }
-
-    /// Counts the work of an attempt: of a completed job, or wasted by an eviction.
-    pub fn count_work(&mut self, first: NodeId, worked: Span, stop: Option<&StopReason>) {
-        let Some(visiting) = &mut self.visiting else { return };
-        let busy = visiting.ledger.busy(first);
-        let work = match stop {
-            None => &mut visiting.figures.good,
-            Some(StopReason::Evicted { why, .. }) => {
-                let work = &mut visiting.figures.wasted[*why as usize];
-                work.evictions += 1;
-                work
-            }
-            Some(_) => return,
-        };
-        work.span = work.span + worked;
-        work.uj += i128::from(busy.mw()) * i128::from(worked.ms());
     }
 }
 

@@ -3,7 +3,7 @@
 use limo_model::{Energy, Span};
 
 use super::json::Json;
-use crate::engine::{NodeActivity, PoolFigures, Spent, Wasted};
+use crate::engine::{NodeActivity, PoolFigures, RunTime, Spent};
 
 /// Causes of evictions, in the order of [`PoolFigures::wasted`].
 const CAUSES: [&str; 2] = ["owners", "reboots"];
@@ -36,11 +36,17 @@ pub fn lines(pool: &PoolFigures) -> Vec<(String, String)> {
     let shown = |ms: Option<i64>| ms.map_or("-".to_owned(), |ms| Span::from_ms(ms).to_string());
     let [mean, median, p95] = [overheads.mean(), overheads.at(500), overheads.at(950)].map(shown);
     lines.push(("overhead".to_owned(), format!("mean {mean}, median {median}, p95 {p95}")));
-    let work = |of: &Wasted| format!("{} of {}", energy(of.uj), of.span);
+    let work = |of: &RunTime| format!("{} of {}", energy(of.spent.uj), of.spent.span);
     lines.push(("good work".to_owned(), work(&pool.good)));
     for (cause, wasted) in CAUSES.into_iter().zip(&pool.wasted) {
-        let text = format!("{} evictions, {} wasted", wasted.evictions, work(wasted));
+        let text = format!("{} evictions, {} wasted", wasted.count, work(wasted));
         lines.push((format!("evicted, {cause}"), text));
+    }
+    if pool.checkpoints.count > 0 {
+        lines.push(("checkpoints".to_owned(), format!("{}, {}", pool.checkpoints.count, work(&pool.checkpoints))));
+    }
+    if pool.given_up > 0 {
+        lines.push(("given up".to_owned(), format!("{} jobs", pool.given_up)));
     }
     lines.push((
         "owners".to_owned(),
@@ -83,14 +89,18 @@ pub fn write(json: &mut Json, pool: &PoolFigures) {
             }
         }
     });
-    let work = |json: &mut Json, key: &str, work: &Wasted| {
+    let work = |json: &mut Json, key: &str, counted: &str, of: &RunTime| {
         json.key(key).object(|json| {
-            json.key("evictions").int(work.evictions.into());
-            spent(json, work.span, work.uj);
+            json.key(counted).int(of.count.into());
+            spent(json, of.spent);
         });
     };
-    work(json, "good", &pool.good);
-    CAUSES.iter().zip(&pool.wasted).for_each(|(cause, wasted)| work(json, &format!("wasted_by_{cause}"), wasted));
+    work(json, "good", "jobs", &pool.good);
+    for (cause, wasted) in CAUSES.into_iter().zip(&pool.wasted) {
+        work(json, &format!("wasted_by_{cause}"), "evictions", wasted);
+    }
+    work(json, "checkpoints", "count", &pool.checkpoints);
+    json.key("given_up").int(pool.given_up.into());
     json.key("visits").int(pool.visits.into());
     json.key("reboots").int(pool.reboots.into());
     json.key("reboots_left_out").int(pool.left_out.into());
@@ -98,14 +108,14 @@ pub fn write(json: &mut Json, pool: &PoolFigures) {
         for group in &pool.ledger {
             json.object(|json| {
                 for (activity, of) in NodeActivity::ALL.into_iter().zip(group) {
-                    json.key(activity.name()).object(|json| spent(json, of.span, of.uj));
+                    json.key(activity.name()).object(|json| spent(json, *of));
                 }
             });
         }
     });
 }
 
-fn spent(json: &mut Json, span: Span, uj: i128) {
+fn spent(json: &mut Json, Spent { span, uj }: Spent) {
     json.key("node_s").decimal(span.ms().into(), 3);
     json.key("energy_j").decimal(uj.div_euclid(1_000), 3);
 }

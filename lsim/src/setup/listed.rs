@@ -14,6 +14,8 @@ impl Setup {
             ("start-after", self.start_after.map(exact_span)),
             ("evict-after", self.evict_after.map(exact_span)),
             ("reboots", shown(self.reboots)),
+            ("checkpoint-every", shown(self.checkpoint_every)),
+            ("checkpoint-cost", self.checkpoint_cost.map(exact_span)),
             ("budget", shown(self.budget)),
             ("from", self.from.map(exact_span)),
             ("until", self.until.map(exact_span)),

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, anyhow, bail};
 use limo_model::{
-    Band, Budgets, Curve, Groups, JobShare, Preset, Price, Profile, ProfileKey, Queues, Release, Span, Variation,
-    as_text,
+    Band, Budgets, CheckpointEvery, Curve, Groups, JobShare, Preset, Price, Profile, ProfileKey, Queues, Release, Span,
+    Variation, as_text,
 };
 use limo_sched::Options;
 use limo_trace::filter::{Carried, Window as Filter};
@@ -71,6 +71,14 @@ pub struct Setup {
     #[arg(long, value_name = "RULE", requires = "platform", help_heading = "Owners")]
     #[serde(with = "as_text::option")]
     pub reboots: Option<Reboots>,
+    /// Running time between checkpoints of a pool's jobs: a span, or auto for the time of least expected loss
+    #[arg(long, value_name = "SPAN|auto", requires = "platform", help_heading = "Owners")]
+    #[serde(with = "as_text::option")]
+    pub checkpoint_every: Option<CheckpointEvery>,
+    /// Time that a checkpoint takes [default: 0s]
+    #[arg(long, value_name = "SPAN", requires = "checkpoint_every", help_heading = "Owners")]
+    #[serde(with = "as_text::option")]
+    pub checkpoint_cost: Option<Span>,
 
     /// Energy for one period: 40MWh, or 80% of what all processors would use while they compute
     #[arg(long, value_name = "ENERGY|N%", requires = "from", requires = "until", help_heading = "Energy")]

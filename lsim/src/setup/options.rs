@@ -18,11 +18,16 @@ pub struct Key {
     pub values: &'static str,
     pub default: &'static str,
     pub meaning: &'static str,
-    /// True if the option replaces a part of the policy.
-    pub is_part: bool,
     /// Returns true if a policy with these parts uses the option.
     pub counts: fn(Parts) -> bool,
     read: fn(&mut Options, &str) -> Result<(), String>,
+}
+
+impl Key {
+    /// Returns true if the option replaces a part of the policy.
+    pub fn is_part(&self) -> bool {
+        matches!(self.name, "admission" | "caps" | "idle" | "order" | "placement")
+    }
 }
 
 /// Applies the parts and the other options for `preset`; returns a note for each key that it ignores.

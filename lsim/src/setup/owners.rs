@@ -12,7 +12,7 @@ use limo_trace::pool::{self, Pool};
 use limo_trace::{Platform, Workload};
 
 use super::Setup;
-use crate::engine::{DailyReboot, OwnerVisit, Visits, node_specs};
+use crate::engine::{Checkpointing, DailyReboot, OwnerVisit, Visits, node_specs};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -78,8 +78,10 @@ impl Setup {
         let defers = self.reboots == Some(Reboots::Defer);
         let wanted = pool.filter(|_| self.reboots != Some(Reboots::Off));
         let reboots = wanted.map(|pool| reboots(platform, pool)).unwrap_or_default();
+        let cost = self.checkpoint_cost.unwrap_or(Span::ZERO);
+        let checkpointing = self.checkpoint_every.map(|every| Checkpointing { every, cost });
         let Some(path) = &self.sessions else {
-            let visits = Visits { visits: Vec::new(), reboots, defers };
+            let visits = Visits { visits: Vec::new(), reboots, defers, checkpointing };
             return Ok((pool.map(|_| visits), workload));
         };
         let visits = visits_of(path, platform)?;
@@ -94,7 +96,7 @@ impl Setup {
             }
             _ => workload,
         };
-        Ok((Some(Visits { visits, reboots, defers }), workload))
+        Ok((Some(Visits { visits, reboots, defers, checkpointing }), workload))
     }
 }
 

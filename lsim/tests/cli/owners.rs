@@ -78,6 +78,39 @@ fn a_long_visit_evicts_a_job() {
     assert_near(figures["pool"]["good"]["energy_j"].as_f64().expect("a number") / 3_600.0, 57.0);
 }
 
+/// The job makes a checkpoint at 10:15, and is suspended at 10:20. From 10:55 it has 45 min of work left, and with the cost
+/// 1 min more for each of two checkpoints.
+#[test]
+fn an_evicted_job_goes_on_from_its_last_checkpoint() {
+    let visit = [(at(10, 20), at(10, 40))];
+    let (end, figures) = run(&pool(""), &[(at(10, 0), 3_600)], &visit, "--checkpoint-every 15min");
+    assert_eq!(end, at(11, 40).to_string());
+    let wh = |key: &str| figures["pool"][key]["energy_j"].as_f64().expect("a number") / 3_600.0;
+    assert_near(wh("wasted_by_owners"), 4.75);
+    assert_near(wh("good"), 57.0);
+    assert_eq!(figures["pool"]["checkpoints"]["count"], 3);
+    let costs = "--checkpoint-every 15min --checkpoint-cost 1min";
+    let (end, figures) = run(&pool(""), &[(at(10, 0), 3_600)], &visit, costs);
+    assert_eq!(end, at(11, 42).to_string());
+    let seconds = |key: &str| figures["pool"][key]["node_s"].as_f64().expect("a number");
+    assert_eq!((seconds("wasted_by_owners"), seconds("checkpoints"), seconds("good")), (240.0, 180.0, 3_600.0));
+}
+
+/// Two visits evict the job after 10 min each; the second time it may not run again, so its checkpoint is worthless.
+#[test]
+fn a_job_is_given_up() {
+    let visits = [(at(10, 10), at(10, 11)), (at(10, 21), at(10, 22))];
+    let options = "--set max-restarts=1 --evict-after 0s --start-after 0s --checkpoint-every 4min";
+    let (end, figures) = run(&pool(""), &[(at(10, 0), 3_600)], &visits, options);
+    assert_eq!(end, at(10, 21).to_string());
+    let of = &figures["pool"];
+    assert_eq!((&of["given_up"], &of["good"]["jobs"]), (&Value::from(1), &Value::from(0)));
+    assert_eq!(of["wasted_by_owners"]["node_s"].as_f64(), Some(1_200.0));
+    let (end, _) = run(&pool(""), &[(at(10, 0), 3_600)], &visits, &options.replace("=1", "=none"));
+    // It has kept 16 of its 60 min.
+    assert_eq!(end, at(11, 6).to_string());
+}
+
 #[test]
 fn other_times_of_the_rules() {
     let visit = [(at(10, 20), at(10, 40))];

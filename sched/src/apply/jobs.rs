@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use limo_model::{Attempt, JobEnd, JobId, Money, NodeId, Outcome, Request, StopReason, Time, Usage};
+use limo_model::{Attempt, Evictions, JobEnd, JobId, Kept, Money, NodeId, Outcome, Request, StopReason, Time, Usage};
 
 use super::nodes::{self, release};
 use super::possible::{check_cap, check_request};
-use super::{arrays, eligible, lost, owners, pause, queues, quota, rank, reservations, runs, sleep, widths};
+use super::{arrays, eligible, lost, owners, pause, queues, quota, rank, reservations, restarts, runs, sleep, widths};
 use crate::cluster::Cluster;
 use crate::facts::Known;
 use crate::options::Options;
@@ -74,6 +74,8 @@ pub(super) fn new_job(request: Arc<Request>, submitted: Time) -> Job {
         lost: Account::default(),
         phase: Phase::Waiting(None),
         restarts: 0,
+        evictions: Evictions::default(),
+        kept: Kept::default(),
         held: None,
         after: Vec::new(),
         eligible: None,
@@ -254,6 +256,7 @@ pub(super) fn ended(
     cluster.index.to_stop.remove(id);
     cluster.index.forget_times(id, &job);
     cluster.books.forget_end(id, &job);
+    let worked = job.worked(now);
     let (assignment, running) = match std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
         Phase::Running(assignment, running) => (assignment, Some(running)),
         Phase::Suspended(assignment, running, causes) => {
@@ -275,10 +278,14 @@ pub(super) fn ended(
     let (outcome, at_limit) = outcome.clone().split_limit();
     let core_ms = running.as_ref().map_or(0, |running| running.core_ms(&assignment, now));
     quota::used(&mut cluster.state, now, &job.request.user, (account.energy - job.lost.energy, core_ms));
+    let kept = running.as_ref().and_then(|running| running.kept);
     let (started, steady) = running.map_or((None, false), |running| (Some(running.started), running.steady));
     let limit = job.request.time_limit.filter(|_| at_limit);
     let reached = limit.map(|limit| StopReason::TimeLimit { limit });
-    let stopped = assignment.stop.map(|(why, _)| why).or(reached);
+    let mut stopped = assignment.stop.map(|(why, _)| why).or(reached);
+    if started.is_some() {
+        restarts::count(&mut job, &cluster.state.settings.options.restarts, (&mut stopped, worked));
+    }
     // Without a lease, the job would not end on an unreachable node, so it might run twice.
     let failed = matches!(outcome, Outcome::Lost { .. } | Outcome::NodeFailed { .. });
     let runs_again = match &stopped {
@@ -288,6 +295,7 @@ pub(super) fn ended(
     if runs_again {
         job.lost = account;
         job.restarts += u32::from(started.is_some());
+        restarts::keep(&mut job, kept);
         cluster.state.jobs.insert(id, job);
         enqueue(cluster, now, id);
         return Ok(());

@@ -19,6 +19,7 @@ mod queues;
 mod quota;
 mod rank;
 mod reservations;
+mod restarts;
 mod runs;
 mod sessions;
 mod settings;
@@ -28,7 +29,7 @@ mod widths;
 
 use std::sync::{Arc, OnceLock};
 
-use limo_model::{JobId, Request, Time};
+use limo_model::{JobId, Kept, Request, Time};
 
 use crate::cluster::Cluster;
 use crate::event::Event;
@@ -74,6 +75,9 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::OwnerLeft { node } => return owners::left(cluster, now, *node),
         Event::SessionsKnown { nodes } => sessions::known(cluster, nodes),
         Event::Evicted { job, attempt, node, why } => owners::evicted(cluster, (*job, *attempt), (*node, *why)),
+        Event::Checkpointed { job, attempt, ran, took } => {
+            return restarts::checkpointed(cluster, now, (*job, *attempt), Kept { ran: *ran, took: *took });
+        }
         Event::Started { job, attempt } => jobs::started(cluster, now, *job, *attempt),
         Event::Ended { job, attempt, outcome, usage } => jobs::ended(cluster, now, (*job, *attempt), outcome, *usage),
         Event::PartEnded { job, attempt, node, outcome, usage } => {

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use limo_model::{
-    Attempt, Cause, Causes, Dependency, Energy, Estimate, Lease, NodeId, Part, Placement, Power, Request, Span,
-    StopReason, Time, UnitId, UsedUp, Wait, width,
+    Attempt, Cause, Causes, Dependency, Energy, Estimate, Evictions, Kept, Lease, NodeId, Part, Placement, Power,
+    Request, Span, StopReason, Time, UnitId, UsedUp, Wait, width,
 };
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,11 @@ pub struct Job {
     /// Number of times that it was ended to run again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restarts: u32,
+    #[serde(default, skip_serializing_if = "Evictions::is_none")]
+    pub evictions: Evictions,
+    /// Work of its earlier attempts that it does not repeat.
+    #[serde(default, skip_serializing_if = "Kept::is_none")]
+    pub kept: Kept,
     /// The user who holds it, if it is held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
@@ -118,6 +123,9 @@ pub struct Running {
     /// Time of the last change of its number of nodes, and its core time until then in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resized: Option<(Time, u64)>,
+    /// Work of this attempt up to its last checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kept: Option<Kept>,
 }
 
 impl Running {
@@ -150,6 +158,7 @@ impl Running {
             warned: false,
             used_up: None,
             resized: None,
+            kept: None,
         }
     }
 }
@@ -197,6 +206,17 @@ impl Job {
                 Some(assignment)
             }
         }
+    }
+
+    /// Returns the time for which its attempt has run, without the time for which it was suspended.
+    pub(crate) fn worked(&self, now: Time) -> Span {
+        let (held, until) = match &self.phase {
+            Phase::Running(assignment, _) => (assignment.held, now),
+            Phase::Suspended(assignment, _, causes) => (assignment.held, causes.since()),
+            Phase::Waiting(_) | Phase::Starting(_) => return Span::ZERO,
+        };
+        let ran = |running: &Running| (until - running.started - held.max(Span::ZERO)).max(Span::ZERO);
+        self.running().map_or(Span::ZERO, ran)
     }
 
     /// Returns the causes of its suspension, if it is suspended.

@@ -30,3 +30,14 @@ pub(super) fn within(place: &mut Span, value: &str, range: RangeInclusive<Span>)
     let (least, most) = (range.start(), range.end());
     if range.contains(place) { Ok(()) } else { Err(format!("`{value}` is not from {least} to {most}")) }
 }
+
+pub(super) fn or_none<T: std::str::FromStr<Err: std::fmt::Display>>(
+    place: &mut Option<T>,
+    value: &str,
+) -> Result<(), String> {
+    *place = match value {
+        "none" => None,
+        value => Some(value.parse().map_err(|error: T::Err| format!("`{value}` is not none: {error}"))?),
+    };
+    Ok(())
+}

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Beside, Curve, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, NodeSessions, OwnerRules, Part,
-    QueueSpec, Queues, Quota, Reservation, SessionSums, Span, TaskCounts, Time,
+    Band, Beside, Curve, Eviction, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, NodeSessions,
+    OwnerRules, Part, QueueSpec, Queues, Quota, Reservation, SessionSums, Span, StopReason, TaskCounts, Time,
 };
 use limo_sched::{Command, Event, Round};
 
@@ -89,6 +89,21 @@ impl Story {
             ["groups", rest @ ..] => self.groups(rest),
             ["owner-came", name] => self.apply(Event::OwnerCame { node: node(self, name) }),
             ["owner-left", name] => self.apply(Event::OwnerLeft { node: node(self, name) }),
+            ["reboot-evicts", name, on] => {
+                let (job, node) = (self.names[*name], node(self, on));
+                let attempt = self.world.core.job(job).and_then(|job| job.assignment()).expect("assigned").attempt;
+                self.apply(Event::Evicted { job, attempt, node, why: Eviction::Reboot });
+                self.world.stop(job, attempt);
+            }
+            ["checkpointed", name, ran] => {
+                let (job, ran) = (self.names[*name], parse(ran));
+                let attempt = self.world.core.job(job).and_then(|job| job.assignment()).expect("assigned").attempt;
+                self.apply(Event::Checkpointed { job, attempt, ran, took: Span::ZERO });
+            }
+            ["kept", name] => {
+                let kept = self.world.core.job(self.names[*name]).expect("not over").kept.ran;
+                self.say(&format!("kept {name} {kept}"));
+            }
             ["sessions-known", rest @ ..] => self.sessions_known(rest),
             ["reservation", name, "none"] => self.reserve(name, None),
             ["reservation", name, rest @ ..] => self.reserve(name, Some(&fields(rest))),
@@ -314,6 +329,9 @@ impl Story {
                 JobEnd::Refused { wait } => self.say(&format!("refuse {name} {}", wait.shown(shown))),
                 JobEnd::Unmet { dependency, became } => {
                     self.say(&format!("cancelled {name} {dependency}: {} {became}", self.name_of(dependency.job)));
+                }
+                JobEnd::Ran { stopped: Some(why @ StopReason::GivenUp { .. }), .. } => {
+                    self.say(&format!("end {name} {why}"))
                 }
                 JobEnd::Ran { .. } => {}
             }

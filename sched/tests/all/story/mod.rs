@@ -10,7 +10,7 @@ use std::sync::Arc;
 use limo_model::{
     Allowance, Arrange, Band, Budget, Budgets, Condition, Conditions, Cores, Curve, Dependency, EstimateSource, Factor,
     JobId, Memory, Meter, Mode, NodeId, NodeRange, NodeSpec, Power, Preset, Price, Profile, ProfileKey, Request, Rest,
-    Span, Switch, Tasks, Time, UnitId, UnitKind, UnitSpec, VariationKey, Warning, WhenUsed, Widths,
+    Restart, Span, Switch, Tasks, Time, UnitId, UnitKind, UnitSpec, VariationKey, Warning, WhenUsed, Widths,
 };
 use limo_sched::{Event, Options, PriceRule, RestRule};
 
@@ -198,6 +198,9 @@ impl Story {
                 "pool-seed" => options.pool.seed = parse(value),
                 "pool-ties" => options.pool.ties = parse(value),
                 "pool-window" => options.pool.window = parse(value),
+                "max-restarts" => options.restarts.restarts = Some(parse(value)),
+                "max-reboot-restarts" => options.restarts.by_reboot = Some(parse(value)),
+                "max-evicted-run" => options.restarts.last_run = Some(parse(value)),
                 "rank-by" => options.ranks.by = parse(value),
                 "list-by" => options.lists.by = parse(value),
                 "plan-steps" => options.lists.plan_steps = parse(value),
@@ -358,6 +361,7 @@ impl Story {
             explore: given.contains_key("explore"),
             queue: given.get("queue").map(|text| (*text).to_owned()),
             predicted: Vec::new(),
+            restart: Restart { most: given.get("restarts").map(|text| parse(text)), checkpoint: None },
             malleable: given.contains_key("malleable"),
             widths: range.and_then(|NodeRange { least, most }| {
                 (least < most).then_some(Widths { least, most, tasks_per_node: None })

@@ -141,11 +141,7 @@ impl World {
                 let suspect = !matches!(why, StopReason::Unconfirmed { .. });
                 self.withdraw(*job, *attempt, suspect);
             }
-            Command::Stop { job, attempt, .. } => {
-                self.tasks.remove(job);
-                self.ends.retain(|(_, id)| id != job);
-                self.end(*job, *attempt, Outcome::Signaled(15));
-            }
+            Command::Stop { job, attempt, .. } => self.stop(*job, *attempt),
             Command::Cap { node, generation, caps } if self.capless.contains(node) => {
                 let failed = (0..).zip(caps).filter(|(_, cap)| cap.is_some()).map(|(unit, _)| unit).collect();
                 self.confirm(Event::Capped { node: *node, generation: *generation, failed });
@@ -289,6 +285,12 @@ impl World {
     }
 
     /// Advances to `to`, and ends the jobs that are due.
+    pub fn stop(&mut self, job: JobId, attempt: Attempt) {
+        self.tasks.remove(&job);
+        self.ends.retain(|(_, id)| *id != job);
+        self.end(job, attempt, Outcome::Signaled(15));
+    }
+
     pub fn advance(&mut self, to: Time) -> Vec<JobId> {
         self.now = self.now.max(to);
         let mut ended = Vec::new();

@@ -1,0 +1,87 @@
+//! Checkpoints: a job that is evicted goes on from the last one (htc-sim-2015, section III-E.5).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Span;
+
+/// Shortest time between two checkpoints.
+const SHORTEST: Span = Span::from_secs(1);
+/// Longest time between two checkpoints.
+const LONGEST: Span = Span::from_secs(30 * 86_400);
+
+/// Running time from one checkpoint of a job to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckpointEvery {
+    /// A fixed time, from 1s to 30d.
+    Span(Span),
+    /// The time of least expected loss: see [`best_interval`].
+    Auto,
+}
+
+impl fmt::Display for CheckpointEvery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Span(span) => span.fmt(f),
+            Self::Auto => f.write_str("auto"),
+        }
+    }
+}
+
+impl FromStr for CheckpointEvery {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let span = text.parse::<Span>().map_err(|_| format!("`{text}` is not a span such as 15min, or auto"))?;
+        match (SHORTEST..=LONGEST).contains(&span) {
+            true => Ok(Self::Span(span)),
+            false => Err(format!("{span} is not between {SHORTEST} and {LONGEST}")),
+        }
+    }
+}
+
+/// Work of a job that its checkpoints have kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Kept {
+    /// Running time up to the last checkpoint, in all attempts together.
+    pub ran: Span,
+    /// Duration of the last checkpoint.
+    pub took: Span,
+}
+
+impl Kept {
+    /// Returns true if there is no checkpoint.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Returns the running time between checkpoints that take `cost`, if a job is evicted once in `mean` of running: the root
+/// of 2 x cost x mean, within 1s and 30d (J. W. Young, CACM 17(9), 1974, equation 8).
+pub fn best_interval(cost: Span, mean: Span) -> Span {
+    let (cost, mean) = (cost.ms().max(1), mean.ms().max(1));
+    let square = 2 * u128::from(cost.unsigned_abs()) * u128::from(mean.unsigned_abs());
+    Span::from_ms(i64::try_from(square.isqrt()).unwrap_or(i64::MAX)).clamp(SHORTEST, LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals() {
+        // The root of 2 x 60 s x 10800 s is 1138.42 s.
+        assert_eq!(best_interval(Span::from_secs(60), Span::from_secs(10_800)), Span::from_ms(1_138_419));
+        assert_eq!(best_interval(Span::ZERO, Span::from_secs(1)), SHORTEST);
+        assert_eq!(best_interval(LONGEST, LONGEST), LONGEST);
+        assert_eq!("auto".parse(), Ok(CheckpointEvery::Auto));
+        assert_eq!("15min".parse(), Ok(CheckpointEvery::Span(Span::from_secs(900))));
+        assert_eq!("0s".parse::<CheckpointEvery>(), Err("0s is not between 1s and 30d".into()));
+        assert_eq!("often".parse::<CheckpointEvery>(), Err("`often` is not a span such as 15min, or auto".into()));
+    }
+}

@@ -1,0 +1,43 @@
+//! Restarts of evicted jobs: their limits, and the work that checkpoints keep (htc-sim-2015, sections III-E and VI).
+
+use limo_model::{Attempt, JobId, Kept, RestartLimits, Span, StopReason, Time};
+
+use crate::cluster::Cluster;
+use crate::refused::Refused;
+use crate::state::Job;
+
+/// Records a checkpoint. It keeps at most what the attempt has run; an older one than the last is ignored.
+pub(super) fn checkpointed(
+    cluster: &mut Cluster,
+    now: Time,
+    (id, attempt): (JobId, Attempt),
+    kept: Kept,
+) -> Result<(), Refused> {
+    let job = cluster.state.jobs.get_mut(id).ok_or(Refused::NoSuchJob { job: id })?;
+    let ran = kept.ran.clamp(Span::ZERO, job.worked(now));
+    let Some((_, running)) = job.running_mut().filter(|(assignment, _)| assignment.attempt == attempt) else {
+        return Err(Refused::OldAttempt { job: id, attempt });
+    };
+    if running.kept.is_none_or(|before| before.ran <= ran) {
+        running.kept = Some(Kept { ran, took: kept.took.max(Span::ZERO) });
+    }
+    Ok(())
+}
+
+/// Counts the end of an attempt that ran for `ran`, if an eviction is its reason. If this exceeds a limit, the job is
+/// given up.
+pub(super) fn count(job: &mut Job, limits: &RestartLimits, (stopped, ran): (&mut Option<StopReason>, Span)) {
+    let Some(StopReason::Evicted { node, why }) = stopped else { return };
+    job.evictions.count(*why);
+    let limits = RestartLimits { restarts: job.request.restart.most.or(limits.restarts), ..*limits };
+    if let Some(limit) = limits.exceeded(job.evictions, *why, ran) {
+        *stopped = Some(StopReason::GivenUp { node: std::mem::take(node), why: *why, limit });
+    }
+}
+
+/// Adds the kept work of an attempt to that of earlier ones.
+pub(super) fn keep(job: &mut Job, kept: Option<Kept>) {
+    if let Some(Kept { ran, took }) = kept {
+        job.kept = Kept { ran: job.kept.ran + ran, took };
+    }
+}
