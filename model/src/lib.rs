@@ -105,7 +105,7 @@ pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
 pub use queue::{QUEUES_LIMIT, QueueError, QueueSpec, QueueTable, Queues};
 pub use quota::{Quota, QuotaLimit, Quotas, Window};
 pub use reservation::Reservation;
-pub use restart::{Evictions, Restart, RestartLimit, RestartLimits};
+pub use restart::{Evictions, LimitOrNone, Restart, RestartLimit, RestartLimits};
 pub use session::{NodeSessions, SessionSums};
 pub use slowdown::{Slowdown, SlowdownKey};
 pub use spread::{Spread, SpreadError};

@@ -1,6 +1,7 @@
 //! Limits of restarts: a job that is evicted again and again wastes energy (htc-sim-2015, section VI).
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +44,29 @@ impl Evictions {
     /// Returns the number of all.
     pub fn all(&self) -> u32 {
         self.by_owner.saturating_add(self.by_reboot)
+    }
+}
+
+/// A limit that can be switched off: in texts a value, or `none`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LimitOrNone<T>(pub Option<T>);
+
+impl<T: FromStr<Err: fmt::Display>> FromStr for LimitOrNone<T> {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self(None)),
+            text => text.parse().map(|limit| Self(Some(limit))).map_err(|error| format!("`{text}` is not none: {error}")),
+        }
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for LimitOrNone<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Some(limit) => limit.fmt(f),
+            None => f.write_str("none"),
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
 use limo_model::{
-    AdmissionRule, CapRule, Confidence, IdleRule, OrderRule, Overrides, PlacementRule, Preset, Price, Span, as_text,
+    AdmissionRule, CapRule, Confidence, IdleRule, LimitOrNone, OrderRule, Overrides, PlacementRule, Preset, Price,
+    RestartLimits, Span, as_text,
 };
 use limo_sched::{
     Allocation, Knowledge, ListBy, ListOptions, Options, PoolOptions, PoolRank, Preempt, PriceRule, RankBy,
@@ -156,6 +157,22 @@ pub(super) struct PolicyLayer {
     /// Seed of this choice [default: 0]
     #[arg(long, value_name = "NUMBER", env = "LIMO_POOL_SEED")]
     pool_seed: Option<u32>,
+    /// Restarts of a job after evictions before it is given up, or none [default: 10]
+    #[arg(long, value_name = "COUNT", env = "LIMO_MAX_RESTARTS")]
+    #[serde(with = "as_text::option")]
+    max_restarts: Option<LimitOrNone<u32>>,
+    /// Restarts of a job after evictions by owners before it is given up, or none [default: none]
+    #[arg(long, value_name = "COUNT", env = "LIMO_MAX_OWNER_RESTARTS")]
+    #[serde(with = "as_text::option")]
+    max_owner_restarts: Option<LimitOrNone<u32>>,
+    /// Restarts of a job after evictions by reboots before it is given up, or none [default: none]
+    #[arg(long, value_name = "COUNT", env = "LIMO_MAX_REBOOT_RESTARTS")]
+    #[serde(with = "as_text::option")]
+    max_reboot_restarts: Option<LimitOrNone<u32>>,
+    /// Running time of an evicted attempt after which its job is given up, or none [default: none]
+    #[arg(long, value_name = "SPAN", env = "LIMO_MAX_EVICTED_RUN")]
+    #[serde(with = "as_text::option")]
+    max_evicted_run: Option<LimitOrNone<Span>>,
     /// Order of the jobs under the order rule: by work for each unit of weight, or by weight and then by work [default:
     /// work]
     #[arg(long, value_name = "RULE", env = "LIMO_LIST_BY")]
@@ -222,6 +239,10 @@ impl PolicyLayer {
             pool_window: self.pool_window.or(under.pool_window),
             pool_ties: self.pool_ties.or(under.pool_ties),
             pool_seed: self.pool_seed.or(under.pool_seed),
+            max_restarts: self.max_restarts.or(under.max_restarts),
+            max_owner_restarts: self.max_owner_restarts.or(under.max_owner_restarts),
+            max_reboot_restarts: self.max_reboot_restarts.or(under.max_reboot_restarts),
+            max_evicted_run: self.max_evicted_run.or(under.max_evicted_run),
             list_by: self.list_by.or(under.list_by),
             plan_steps: self.plan_steps.or(under.plan_steps),
             think_every: self.think_every.or(under.think_every),
@@ -305,6 +326,12 @@ impl PolicyLayer {
                 window: pool_window,
                 ties: self.pool_ties.unwrap_or(default.pool.ties),
                 seed: self.pool_seed.unwrap_or(default.pool.seed),
+            },
+            restarts: RestartLimits {
+                restarts: self.max_restarts.map_or(default.restarts.restarts, |limit| limit.0),
+                by_owner: self.max_owner_restarts.and_then(|limit| limit.0),
+                by_reboot: self.max_reboot_restarts.and_then(|limit| limit.0),
+                last_run: self.max_evicted_run.and_then(|limit| limit.0),
             },
             relaxed_factor,
             ..default

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use limo_model::Span;
+use limo_model::{LimitOrNone, Span};
 
 pub(super) fn set<T: std::str::FromStr<Err: std::fmt::Display>>(place: &mut T, value: &str) -> Result<(), String> {
     *place = value.parse().map_err(|error: T::Err| error.to_string())?;
@@ -35,9 +35,7 @@ pub(super) fn or_none<T: std::str::FromStr<Err: std::fmt::Display>>(
     place: &mut Option<T>,
     value: &str,
 ) -> Result<(), String> {
-    *place = match value {
-        "none" => None,
-        value => Some(value.parse().map_err(|error: T::Err| format!("`{value}` is not none: {error}"))?),
-    };
+    let LimitOrNone(limit) = value.parse()?;
+    *place = limit;
     Ok(())
 }
