@@ -56,7 +56,9 @@ impl<T: FromStr<Err: fmt::Display>> FromStr for LimitOrNone<T> {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self(None)),
-            text => text.parse().map(|limit| Self(Some(limit))).map_err(|error| format!("`{text}` is not none: {error}")),
+            text => {
+                text.parse().map(|limit| Self(Some(limit))).map_err(|error| format!("`{text}` is not none: {error}"))
+            }
         }
     }
 }

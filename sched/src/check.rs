@@ -12,7 +12,8 @@ mod steer;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    JobId, Memory, NodeId, Part, Parts, Power, Request, Reservation, Time, UnitId, UnitKind, UnitSpec, nodes, width,
+    JobId, Memory, NodeId, OrderRule, Part, Parts, Power, Request, Reservation, Time, UnitId, UnitKind, UnitSpec,
+    nodes, width,
 };
 
 use crate::books::Books;
@@ -98,8 +99,8 @@ fn each_job_once(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let is_missing = |job: &JobId| seen.binary_search(job).is_err();
     let queue = || case.state.queue.iter();
     let is_untold = |job: &JobId| case.job(*job).is_some_and(|job| matches!(job.phase, Phase::Waiting(None)));
-    let forgotten: Vec<JobId> = match case.parts.starts_one_by_one() {
-        // Another plan follows one with starts; a reason stays valid until it changes.
+    let forgotten: Vec<JobId> = match tells_once(case.parts) {
+        // Another plan follows one with starts.
         true if !plan.starts.is_empty() => Vec::new(),
         // Another plan also follows one that changes running jobs.
         _ if plan.steers() || (plan.is_unfinished && plan.is_followed()) => Vec::new(),
@@ -114,6 +115,12 @@ fn each_job_once(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     found.extend(patient.map(|job| Violation::RefusedPatient { job }));
     let kept = plan.waits.iter().map(|(job, _)| *job).filter(immediate);
     found.extend(kept.map(|job| Violation::ImmediateWaits { job }));
+}
+
+/// Returns true if a plan gives reasons only to the first jobs and to those without any. Reasons stay valid until they
+/// change.
+fn tells_once(parts: Parts) -> bool {
+    parts.starts_one_by_one() || (parts.order == OrderRule::Strict && parts.placement.is_of_free_nodes())
 }
 
 fn one_start(case: Case<'_>, job: &Job, start: &Start, found: &mut Vec<Violation>) {

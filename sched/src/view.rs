@@ -78,7 +78,7 @@ impl<'a> View<'a> {
     /// Returns the waiting jobs without a reason from any round.
     pub fn untold(&self) -> impl Iterator<Item = (JobId, &'a Job)> {
         let state = self.state();
-        self.cluster.index.untold.iter().filter_map(move |id| state.jobs.get(id).map(|job| (id, &**job)))
+        self.cluster.index.untold.iter().filter_map(move |id| state.jobs.get(*id).map(|job| (*id, &**job)))
     }
 
     pub fn now(&self) -> Time {

@@ -16,7 +16,7 @@ use super::{
     Averaged, BUDGETS, Claim, Compared, Condition, CoreSettings, EASY, Means, Outcome, SchedulerChoice, TABLE_II,
     TableII, Test, WAYS, claims, compare, means, negative_slowdowns, rows, run as run_all, table_ii, weeks,
 };
-use super::{capping, heterogeneity};
+use super::{capping, heterogeneity, pools};
 use crate::y2017::Faults;
 
 /// The papers with a campaign.
@@ -30,6 +30,9 @@ pub enum Paper {
     /// Borghesi et al., Scheduling-based power capping in high performance computing systems, 2018
     #[command(name = "power-capping-2018")]
     PowerCapping2018(capping::Arguments),
+    /// Forshaw et al., Trace-driven simulation for energy consumption in High Throughput Computing systems, 2015
+    #[command(name = "htc-sim-2015")]
+    HtcSim2015(pools::Arguments),
 }
 
 /// A fault of the published scheduler.
@@ -99,6 +102,7 @@ pub fn run(paper: &Paper) -> Result<ExitCode> {
         Paper::EnergyBudget2017(arguments) => energy_budget(arguments),
         Paper::Heterogeneity(arguments) => heterogeneity::reproduce(arguments),
         Paper::PowerCapping2018(arguments) => capping::reproduce(arguments),
+        Paper::HtcSim2015(arguments) => pools::reproduce(arguments),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The campaigns of papers: [`heterogeneity`] and [`capping`] have their own modules. Here is that of
+//! The campaigns of papers: [`heterogeneity`], [`capping`] and [`pools`] have their own modules. Here is that of
 //! energy-budget-2017, section V: thirty weeks, seven variants of scheduling, eight budgets, 1,470 simulations.
 //!
 //! Each simulation runs the live core, or with `--compat 2017` the published scheduler; this module does not schedule
@@ -12,6 +12,7 @@ mod claims;
 pub mod command;
 mod figures;
 mod heterogeneity;
+mod pools;
 mod published;
 
 use std::path::{Path, PathBuf};

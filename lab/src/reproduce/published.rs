@@ -51,7 +51,7 @@ impl Compared {
 }
 
 /// A sink that keeps only the row of a run.
-struct Nothing;
+pub struct Nothing;
 
 impl Sink for Nothing {
     fn job(&mut self, _: &JobRow<'_>) -> Result<(), WriteError> {

@@ -122,7 +122,7 @@ pub(crate) fn dequeue(cluster: &mut Cluster, id: JobId) {
     }
     let Some(place) = cluster.state.queue.remove(id) else { return };
     arrays::unqueued(cluster, id);
-    cluster.index.untold.remove(id);
+    cluster.index.untold.remove(&id);
     cluster.index.moldable.remove(&id);
     if let Some(job) = cluster.state.jobs.get(id) {
         cluster.index.shapes.remove(place, &job.request);

@@ -130,8 +130,7 @@ fn stop(cluster: &mut Cluster, id: JobId, why: StopReason, told: bool) {
 
 /// Returns true if the draw of an owner may change what jobs can have.
 fn is_limited(cluster: &Cluster) -> bool {
-    let settings = &cluster.state.settings;
-    settings.limits.is_limited() || settings.groups.are_limited()
+    cluster.state.settings.limits.is_limited() || cluster.index.groups.are_limited
 }
 
 fn known(cluster: &mut Cluster, id: NodeId) -> Result<&mut Node, Refused> {

@@ -219,7 +219,7 @@ fn execute(cluster: &mut Cluster, now: Time, plan: Plan, round: &mut Round) {
     }
     let mut arrays = BTreeSet::new();
     for (id, wait) in plan.waits {
-        cluster.index.untold.remove(id);
+        cluster.index.untold.remove(&id);
         if tell(&mut cluster.state, id, &wait) && cluster.state.array_of(id).is_none() {
             round.waits.push((id, wait));
             continue;

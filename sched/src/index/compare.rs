@@ -67,7 +67,7 @@ impl Index {
             ("readings", *readings == found.readings),
             // Arrays without a task to make now are checked again after a change.
             ("hungry", hungry.is_subset(&found.hungry)),
-            ("untold", untold.iter().all(|id| found.untold.contains(id))),
+            ("untold", untold.is_subset(&found.untold)),
             ("moldable", *moldable == found.moldable),
             ("malleable", *malleable == found.malleable),
             ("idle", *idle == found.idle),

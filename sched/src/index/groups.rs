@@ -6,21 +6,25 @@ use crate::state::{Assignment, Node, State};
 
 /// The believed draw of the groups, in the order of their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct GroupDraws(Vec<Power>);
+pub(crate) struct GroupDraws {
+    draws: Vec<Power>,
+    /// True if the draw of a group is limited.
+    pub are_limited: bool,
+}
 
 impl GroupDraws {
     pub fn of(state: &State) -> Self {
-        Self(state.group_draws())
+        Self { draws: state.group_draws(), are_limited: state.settings.groups.are_limited() }
     }
 
     /// Returns the draw of a group.
     pub fn draw(&self, group: usize) -> Power {
-        self.0.get(group).copied().unwrap_or_default()
+        self.draws.get(group).copied().unwrap_or_default()
     }
 
     /// Changes the draw of a node's group, if it has one.
     pub fn change(&mut self, node: Option<&Node>, change: impl Fn(Power) -> Power) {
-        if let Some(draw) = node.and_then(Node::group).and_then(|group| self.0.get_mut(group)) {
+        if let Some(draw) = node.and_then(Node::group).and_then(|group| self.draws.get_mut(group)) {
             *draw = change(*draw);
         }
     }
@@ -36,7 +40,7 @@ impl GroupDraws {
     }
 
     fn change_all(&mut self, state: &State, assignment: &Assignment, change: impl Fn(Power, Power) -> Power) {
-        if self.0.is_empty() {
+        if self.draws.is_empty() {
             return;
         }
         for (unit, share) in assignment.draw_by_unit() {

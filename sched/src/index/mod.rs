@@ -80,7 +80,7 @@ pub(crate) struct Index {
     /// Arrays with a task that may become a job.
     pub hungry: BTreeSet<JobId>,
     /// Waiting jobs without a reason so far.
-    pub untold: JobSet,
+    pub untold: BTreeSet<JobId>,
     /// Jobs of the queue with a range of nodes.
     pub moldable: BTreeSet<JobId>,
     /// Running malleable jobs.

@@ -36,6 +36,9 @@ impl Need {
 /// with mixed needs: 170 to 260 ns.
 const BLOCK: usize = 4;
 
+/// Most jobs that move for one that comes back.
+const NEAR: usize = 64;
+
 /// Minimum number of places, so that a short queue is not rebuilt repeatedly.
 const FEWEST_PLACES: usize = 64;
 
@@ -106,7 +109,7 @@ impl Waiting {
     }
 
     /// Inserts a job; returns true if the key is new. A known key gets the new need. Cost: log(n) for the largest key
-    /// so far and for a key with an existing place, otherwise n. Panics on `u32::MAX` parts.
+    /// so far, for a key with an existing place and for one near an empty place, otherwise n. Panics on `u32::MAX` parts.
     pub(crate) fn insert(&mut self, key: u64, need: Need) -> bool {
         assert!(!need.is_none(), "job {key} needs {} parts", need.parts);
         if self.keys.last().is_none_or(|last| *last < key) {
@@ -120,7 +123,10 @@ impl Waiting {
         }
         let place = self.lower_bound(key);
         if self.keys[place] != key {
-            self.rebuild(Some((key, need)));
+            match self.make_place(place, key) {
+                Some(place) => self.put(place, need),
+                None => self.rebuild(Some((key, need))),
+            }
             return true;
         }
         let new = self.needs[place].is_none();
@@ -129,6 +135,34 @@ impl Waiting {
         }
         self.put(place, need);
         new
+    }
+
+    /// Moves the jobs between the last empty place before `place` and `place`, if it is near, so that an empty place for
+    /// `key` precedes it. A job that comes back is mostly close to the head, before which all places are empty.
+    fn make_place(&mut self, place: usize, key: u64) -> Option<usize> {
+        let empty = (place.saturating_sub(NEAR)..place).rev().find(|place| self.needs[*place].is_none())?;
+        self.keys.copy_within(empty + 1..place, empty);
+        self.needs.copy_within(empty + 1..place, empty);
+        (self.keys[place - 1], self.needs[place - 1]) = (key, Need::NONE);
+        if (empty + 1..place).contains(&self.head) {
+            self.head -= 1;
+        }
+        (empty / BLOCK..=(place - 1) / BLOCK).for_each(|block| self.update(block));
+        Some(place - 1)
+    }
+
+    /// Updates the tree above a block.
+    fn update(&mut self, block: usize) {
+        let mut at = self.tree.len() / 2 + block;
+        let mut least = self.least_of(block);
+        while least != self.tree[at] {
+            self.tree[at] = least;
+            at /= 2;
+            if at == 0 {
+                break;
+            }
+            least = self.tree[2 * at].least(&self.tree[2 * at + 1]);
+        }
     }
 
     /// Fills an empty place.
@@ -169,16 +203,7 @@ impl Waiting {
     fn clear_place(&mut self, place: usize) {
         self.len -= 1;
         self.needs[place] = Need::NONE;
-        let mut at = self.leaf(place);
-        let mut least = self.least_of(place / BLOCK);
-        while least != self.tree[at] {
-            self.tree[at] = least;
-            at /= 2;
-            if at == 0 {
-                break;
-            }
-            least = self.tree[2 * at].least(&self.tree[2 * at + 1]);
-        }
+        self.update(place / BLOCK);
     }
 
     /// Returns the need of a waiting job.
@@ -306,94 +331,4 @@ impl Waiting {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn need(parts: u32, span: i64) -> Need {
-        Need { parts, span, power: 100 }
-    }
-
-    fn queue(jobs: &[(u64, u32, i64)]) -> Waiting {
-        let mut waiting = Waiting::new();
-        for (key, parts, span) in jobs {
-            assert!(waiting.insert(*key, need(*parts, *span)));
-        }
-        waiting
-    }
-
-    #[test]
-    fn the_next_job_that_fits() {
-        let waiting = queue(&[(1, 8, 10), (4, 2, 90), (5, 2, 10), (9, 1, 10)]);
-        let next = |from, parts, span| {
-            let found = waiting.next(from, |need| need.parts <= parts && need.span <= span);
-            found.map(|(key, _)| key)
-        };
-        assert_eq!(next(0, 8, 10), Some(1));
-        assert_eq!(next(1, 2, 90), Some(4));
-        assert_eq!(next(1, 2, 10), Some(5));
-        assert_eq!(next(5, 2, 10), Some(5));
-        assert_eq!(next(6, 2, 10), Some(9));
-        assert_eq!(next(10, 8, 90), None);
-        assert_eq!(next(0, 8, 9), None);
-        assert_eq!(waiting.least(), Some(need(1, 10)));
-    }
-
-    #[test]
-    fn the_first_is_the_head_of_the_queue() {
-        let mut waiting = queue(&[(1, 8, 10), (4, 2, 90), (5, 2, 10)]);
-        assert_eq!(waiting.first(), Some((1, need(8, 10))));
-        assert_eq!(waiting.remove(4), Some(need(2, 90)));
-        assert_eq!(waiting.remove(1), Some(need(8, 10)));
-        assert_eq!(waiting.remove(1), None);
-        assert_eq!(waiting.first(), Some((5, need(2, 10))));
-        assert_eq!(waiting.least(), Some(need(2, 10)));
-        assert_eq!(waiting.remove(5), Some(need(2, 10)));
-        assert_eq!((waiting.first(), waiting.least(), waiting.len()), (None, None, 0));
-    }
-
-    #[test]
-    fn a_job_that_comes_back_stands_where_it_stood() {
-        let mut waiting = queue(&[(2, 8, 10), (4, 2, 90), (6, 2, 10)]);
-        waiting.remove(2);
-        assert!(waiting.insert(2, need(7, 10)), "its place is still there");
-        assert!(waiting.insert(5, need(3, 30)), "there is no place for it");
-        assert!(!waiting.insert(4, need(9, 99)), "it waits already");
-        let mut keys = Vec::new();
-        let mut from = 0;
-        while let Some((key, need)) = waiting.next(from, |_| true) {
-            keys.push((key, need.parts));
-            from = key + 1;
-        }
-        assert_eq!(keys, [(2, 7), (4, 9), (5, 3), (6, 2)]);
-    }
-
-    #[test]
-    fn no_job_is_found_after_the_last_place() {
-        let mut waiting = Waiting::new();
-        for key in 1..=FEWEST_PLACES as u64 {
-            waiting.insert(key, need(key as u32, 1));
-        }
-        assert_eq!(waiting.places(), FEWEST_PLACES);
-        assert_eq!(waiting.next(64, |need| need.parts <= 63), None);
-        assert_eq!(waiting.next(64, |need| need.parts <= 64), Some((64, need(64, 1))));
-    }
-
-    #[test]
-    fn memory_follows_the_queue_and_not_the_jobs_that_passed() {
-        let mut waiting = Waiting::new();
-        for key in 0..100_000 {
-            waiting.insert(key, need(1, 1));
-            if key >= 1000 {
-                waiting.remove(key - 1000);
-            }
-        }
-        assert_eq!(waiting.len(), 1000);
-        assert!(waiting.places() <= 2048, "{} places", waiting.places());
-    }
-
-    #[test]
-    #[should_panic(expected = "job 7 needs 4294967295 parts")]
-    fn the_mark_of_an_empty_place_is_refused_as_a_need() {
-        queue(&[(7, u32::MAX, 1)]);
-    }
-}
+mod tests;

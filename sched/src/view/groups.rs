@@ -34,7 +34,7 @@ struct GroupOffer {
 impl<'a> View<'a> {
     /// Returns true if groups have limits, which may deny nodes to jobs.
     pub(crate) fn has_groups(&self) -> bool {
-        self.settings().groups.are_limited()
+        self.index().groups.are_limited
     }
 
     /// Returns the upper limit of each group, less the reserve if the policy keeps one.

@@ -8,7 +8,7 @@
 //! that cannot start holds those behind it. A job without any reachable node, or kept away by a reservation, holds
 //! nobody. Ignores: prices, deadlines. Options: `depth`, `default_duration` and those of the placement.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{AdmissionRule, JobId, Placement, PlacementRule, Power, Wait};
 
@@ -39,9 +39,11 @@ pub(in crate::policy) struct BatchPass<'a> {
 
 impl<'a> BatchPass<'a> {
     pub fn of(view: &View<'a>) -> Self {
-        let jobs: Vec<_> = view.queue().collect();
-        let mut pass = Self { view: *view, jobs, asked: 0, starts: BTreeMap::new(), holder: None };
+        let mut pass = Self { view: *view, jobs: Vec::new(), asked: 0, starts: BTreeMap::new(), holder: None };
         pass.decide();
+        // Those behind them keep the reasons of earlier plans.
+        let decided: BTreeSet<JobId> = pass.jobs.iter().map(|(id, _)| *id).collect();
+        pass.jobs.extend(view.untold().filter(|(id, _)| !decided.contains(id)));
         pass
     }
 
@@ -60,14 +62,18 @@ impl<'a> BatchPass<'a> {
             view.parts().placement == PlacementRule::Assignment && is_any
         };
         let (mut nodes, mut is_together) = (0_usize, true);
-        for (id, job) in &self.jobs {
-            let Some(shape) = self.shape(job) else { continue };
+        for (id, job) in view.queue() {
+            let Some(shape) = self.shape(job) else {
+                self.jobs.push((id, job));
+                continue;
+            };
             let joins = first.is_empty() || (is_together && is_batch(job) && nodes < view.nodes().len());
             if !joins {
                 break;
             }
             (nodes, is_together) = (nodes.saturating_add(job.request.nodes.get() as usize), is_batch(job));
-            first.push((*id, job, shape));
+            first.push((id, job, shape));
+            self.jobs.push((id, job));
         }
         let placements: Vec<Placement> = match &first[..] {
             [] => return,

@@ -181,7 +181,7 @@ impl<'a> EasyPass<'a> {
         let view = self.view;
         let all = cache.misses < view.options().depth;
         let until = cache.reservation.expected();
-        let is_new = |id: JobId| view.index().untold.contains(id);
+        let is_new = |id: JobId| view.index().untold.contains(&id);
         let wait = self.head_wait(&cache, until);
         if !is_new(cache.head) {
             plan.waits.push((cache.head, wait.clone()));

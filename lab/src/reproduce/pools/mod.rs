@@ -1,0 +1,83 @@
+//! `lab reproduce htc-sim-2015`: the policies of section IV-E of the paper on generated years of its pool. Its figures
+//! have no numbers, so the order of the policies is compared, seed by seed.
+
+mod rows;
+mod year;
+
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::Result;
+use serde_json::json;
+
+use rows::{rows, table};
+use year::{OfPolicy, Year};
+
+use super::claim_row::ClaimRow;
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Number of seeds, from 1 on
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    seeds: u64,
+    /// Number of jobs, in relation to that of the paper
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    scale: f64,
+    /// Simulate only the first days of the year
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=365))]
+    days: Option<u16>,
+    /// Number of years at a time [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    jobs: Option<u16>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `lab reproduce htc-sim-2015`.
+///
+/// # Errors
+/// If the scale is out of range, a file cannot be written, or a simulation fails.
+pub fn reproduce(arguments: &Arguments) -> Result<ExitCode> {
+    let begun = Instant::now();
+    let years = all_years(arguments)?;
+    let rows = rows(&years);
+    let wall_s = begun.elapsed().as_secs_f64();
+    if arguments.json {
+        let rows: Vec<_> = rows.iter().map(ClaimRow::json).collect();
+        let years: Vec<_> = years.iter().map(|year| year.iter().map(OfPolicy::json).collect::<Vec<_>>()).collect();
+        println!(
+            "{:#}",
+            json!({ "schema": 1, "paper": "htc-sim-2015", "wall_s": wall_s, "years": years, "rows": rows })
+        );
+    } else {
+        println!("htc-sim-2015: {} seeds in {wall_s:.0} s; means over the seeds:", years.len());
+        print!("{}\n{}", table(&years), ClaimRow::table(&rows));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Simulates all policies on the year of each seed, in the order of the seeds.
+fn all_years(arguments: &Arguments) -> Result<Vec<Vec<OfPolicy>>> {
+    let workers =
+        arguments.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let (next, found) = (AtomicU64::new(1), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed > arguments.seeds {
+                return;
+            }
+            let result = Year::new(seed, arguments.scale, arguments.days).and_then(Year::run);
+            // No thread panics while it holds the lock.
+            found.lock().expect("a sound lock").push((seed, result));
+        }
+    };
+    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
+    // No thread panics while it holds the lock.
+    let mut found = found.into_inner().expect("a sound lock");
+    found.sort_by_key(|(seed, _)| *seed);
+    found.into_iter().map(|(_, result)| result).collect()
+}
