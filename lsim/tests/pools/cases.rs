@@ -193,21 +193,9 @@ impl PoolCase {
     }
 
     pub fn workload(&self) -> Workload {
-        let treatment = Treatment { may_suspend: true, may_requeue: true, whole_unit: true, ..Treatment::default() };
-        let job = |(number, job): (i64, &CaseJob)| Job {
-            number,
-            submit: Span::from_secs(job.submit - self.start),
-            wait: None,
-            run: Span::from_secs(job.run),
-            walltime: None,
-            processors: 1,
-            user: -1,
-            application: -1,
-            queue: -1,
-            treatment,
-            chunks: None,
-            moldable: None,
-            removed: job.removed.map(|removed| Span::from_secs(removed - job.submit)),
+        let job = |(number, of): (i64, &CaseJob)| Job {
+            removed: of.removed.map(|removed| Span::from_secs(removed - of.submit)),
+            ..whole_job(number, Span::from_secs(of.submit - self.start), Span::from_secs(of.run))
         };
         let jobs = (0..).zip(&self.jobs).map(job).collect();
         Workload { jobs, start: Some(at(self.start)), ..Workload::default() }
@@ -226,6 +214,25 @@ impl PoolCase {
             reboots: self.reboots.iter().map(reboot).collect(),
             defers: self.defers,
         }
+    }
+}
+
+/// Returns a job that takes a whole computer, and may run again.
+pub fn whole_job(number: i64, submit: Span, run: Span) -> Job {
+    Job {
+        number,
+        submit,
+        wait: None,
+        run,
+        walltime: None,
+        processors: 1,
+        user: -1,
+        application: -1,
+        queue: -1,
+        treatment: Treatment { may_suspend: true, may_requeue: true, whole_unit: true, ..Treatment::default() },
+        chunks: None,
+        moldable: None,
+        removed: None,
     }
 }
 

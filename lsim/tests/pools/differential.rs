@@ -1,12 +1,12 @@
 //! The engine agrees with the naive simulator on random pools.
 
 use limo_model::{Span, Time};
-use lsim::engine::{PoolFigures, Spent, Trace};
+use lsim::engine::{PoolFigures, Spent};
 use lsim::record::Fate;
 
 use super::cases::PoolCase;
 use super::naive::{NaivePool, PoolOutcome};
-use super::{Rows, at, rules, simulated};
+use super::{Rows, at, rules, simulated, trace};
 
 fn seconds(span: Span) -> i64 {
     assert_eq!(span.ms() % 1_000, 0, "all times are whole seconds");
@@ -16,20 +16,10 @@ fn seconds(span: Span) -> i64 {
 /// Simulates a pool with the engine, until `end` at least.
 fn by_engine(case: &PoolCase, end: i64) -> Result<PoolOutcome, String> {
     let (workload, platform, visits) = (case.workload(), case.platform(), case.visits());
-    let trace = Trace {
-        workload: &workload,
-        platform: &platform,
-        start: at(case.start),
-        profiles: &[],
-        variation: None,
-        predict: false,
-        changes: &[],
-        mispredict: None,
-        visits: Some(&visits),
-    };
     let rank = (case.rank, Span::from_secs(case.window));
     let rules = rules(case.owners(), rank, case.rest.map(Span::from_secs), Some(at(end)));
-    let (Rows { rows, summary }, attempts) = simulated(trace, rules).map_err(|error| error.to_string())?;
+    let (Rows { rows, summary, .. }, attempts) =
+        simulated(trace(&workload, &platform, &visits), rules).map_err(|error| error.to_string())?;
     let summary = summary.expect("the end");
     let states = summary.energy_by_state;
     let machine = [states.idle, states.computing, states.off, states.switching_on, states.switching_off];

@@ -3,6 +3,7 @@
 mod cases;
 mod differential;
 mod events;
+mod formulas;
 mod naive;
 mod ranks;
 
@@ -10,7 +11,7 @@ use std::cell::RefCell;
 
 use limo_model::{Estimate, Groups, NodeSpec, Overrides, Part, PlacementRule, Preset, Request, Span, Time, nodes};
 use limo_sched::{Knowledge, Options, PoolOptions, PoolRank, RestRule, Ties};
-use limo_trace::Platform;
+use limo_trace::{Platform, Workload};
 use lsim::engine::{Load, Rules, Running, SimulationError, Trace, Visits, simulate_load};
 use lsim::record::{Fate, JobRow, Sample, Sink, Summary, WriteError};
 
@@ -70,6 +71,9 @@ impl Load for NotedTrace<'_> {
 #[derive(Default)]
 struct Rows {
     rows: Vec<(i64, Option<Time>, Option<Time>, Fate)>,
+    /// Time integral of the number of waiting jobs, in job milliseconds, and the last sample of it.
+    queued_ms: i64,
+    queued: Option<(Time, u32)>,
     summary: Option<Summary>,
 }
 
@@ -79,7 +83,10 @@ impl Sink for Rows {
         Ok(())
     }
 
-    fn sample(&mut self, _: &Sample) -> Result<(), WriteError> {
+    fn sample(&mut self, sample: &Sample) -> Result<(), WriteError> {
+        if let Some((since, queued)) = self.queued.replace((sample.at, sample.queued)) {
+            self.queued_ms += (sample.at - since).ms() * i64::from(queued);
+        }
         Ok(())
     }
 
@@ -107,6 +114,21 @@ fn rules(groups: Groups, (rank, window): (PoolRank, Span), rest: Option<Span>, u
         queues: Default::default(),
         groups,
         until,
+    }
+}
+
+/// Returns a trace of jobs on a pool.
+fn trace<'a>(workload: &'a Workload, platform: &'a Platform, visits: &'a Visits) -> Trace<'a> {
+    Trace {
+        workload,
+        platform,
+        start: workload.start.expect("it begins"),
+        profiles: &[],
+        variation: None,
+        predict: false,
+        changes: &[],
+        mispredict: None,
+        visits: Some(visits),
     }
 }
 
