@@ -176,6 +176,28 @@ fn an_idle_computer_sleeps_before_jobs_may_start_again() {
     assert_eq!(names.map(|name| state(&figures, name).0), [300.0, 10.0, 590.0, 10.0]);
 }
 
+/// 1 January 1970 was a Thursday. Of two groups, one is open to its owners until 18:00, and on Saturday from 09:00 on; the
+/// other is open always. S4 takes the closed one, and while both are open the first one by name.
+#[test]
+fn jobs_go_to_groups_that_are_closed_to_owners() {
+    let hours = "open = [\"mon-fri 08:00-18:00\", \"sat 09:00-13:00\"]\n";
+    let always = pool("").replace("group.a", "group.a-always").replace("57 W", "60 W");
+    let groups = always + &pool(hours).replace("group.a", "group.office");
+    let submits = [at(7, 59), at(8, 0), at(17, 59), at(18, 0), at(48 + 8, 59), at(48 + 9, 0), at(48 + 13, 0)];
+    let jobs = submits.iter().zip(0..).map(|(at, number)| format!("{number}.0,{number},{at},10,u,completed,,,\n"));
+    let folder = folder(&[("j.csv", &(HEAD.to_owned() + &jobs.collect::<String>())), ("g.toml", &groups)]);
+    let nodes = |rank: &str| {
+        let options = format!("--part placement=pool --set pool-rank={rank} --set pool-ties=first --reboots off");
+        let line = format!("run --trace j.csv --platform g.toml --policy fifo --out {rank} {options}");
+        let printed = lsim(folder.path(), &line);
+        assert!(printed.starts_with("exit 0"), "{printed}");
+        let table = read(folder.path(), &format!("{rank}/jobs.csv"));
+        column(&table, "allocated_resources").join(" ")
+    };
+    assert_eq!(nodes("S4"), "1 0 0 1 1 0 1");
+    assert_eq!(nodes("S1"), "0 0 0 0 0 0 0");
+}
+
 #[test]
 fn wrong_files_are_refused() {
     let refuse = |sessions: &str, expected: &str| {
