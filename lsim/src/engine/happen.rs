@@ -93,6 +93,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                     | StopReason::Evicted { .. }
                     | StopReason::GivenUp { .. },
             } => {
+                self.steered.any = true;
                 self.due.push(Reverse((self.now, Due::Requeue(job, attempt))));
             }
             Command::Stop { job, attempt, why: StopReason::TimeLimit { .. } } => {
@@ -202,7 +203,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
     /// Begins the reboots that waited for nodes to be awake or asleep.
     fn reboot_awake(&mut self, runs: &[(NodeId, u32)]) -> Result<(), SimulationError> {
         match self.visiting {
-            Some(_) => each(runs).try_for_each(|node| self.reboot_if_pending(node)),
+            Some(_) => each(runs).try_for_each(|node| {
+                self.usable_if_awake(node)?;
+                self.reboot_if_pending(node)
+            }),
             None => Ok(()),
         }
     }

@@ -81,10 +81,6 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub fn has_job(&self) -> bool {
-        self.running + self.still > 0
-    }
-
     fn activity(&self) -> NodeActivity {
         match self.switched {
             _ if self.reboots => NodeActivity::Reboot,

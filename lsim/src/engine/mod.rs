@@ -11,6 +11,7 @@ mod ledger;
 mod load;
 mod machine;
 mod mispredict;
+mod pool;
 mod predict;
 mod request;
 mod run;
@@ -37,18 +38,18 @@ pub use checkpoints::Checkpointing;
 use happen::Due;
 pub use host::peak_rss;
 use host::span_of;
-use ledger::NodeLedger;
 pub use ledger::{NodeActivity, Spent, SpentByGroup};
 pub use load::{Change, Load, Running, Trace};
 use machine::Machine;
 pub use mispredict::Mispredict;
+pub use pool::{DailyReboot, OwnerVisit, Visits};
 use predict::Predictions;
 pub use request::node_specs;
 use run::Run;
 pub use spending::Spending;
 use steer::Steered;
+pub use visits::PoolFigures;
 use visits::Visiting;
-pub use visits::{DailyReboot, OwnerVisit, PoolFigures, Visits};
 pub use worked::RunTime;
 
 /// Inputs of a simulation.
@@ -251,7 +252,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.machine.only(nodes);
         if let Some(visits) = load.visits() {
             self.apply(&Event::SessionsKnown { nodes: visits.sums(nodes, self.now) })?;
-            self.visiting = Some(Visiting::new(NodeLedger::new(load.platform(), self.now), nodes, self.now));
+            self.visiting = Some(Visiting::new(load, visits, nodes, self.now));
         }
         for (key, profile) in load.profiles() {
             self.apply(&Event::ProfileSet { key: key.clone(), profile: Some(*profile), by: by() })?;
@@ -289,8 +290,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let visits = self.visiting.as_ref().zip(self.load.visits());
         let owner = visits.and_then(|(visiting, visits)| visiting.next_time(visits));
         // Meters and wake-ups never end, so they matter only while there is work or a measurement.
-        let visited = visits.is_some_and(|(visiting, visits)| !visiting.is_over(visits));
-        let comes = submit.is_some() || change.is_some() || visited;
+        let comes = submit.is_some() || change.is_some() || visits.is_some_and(|(of, visits)| !of.is_over(visits));
         let over = !comes && self.jobs.is_empty() && self.switches.is_empty();
         let stuck = !comes && due.is_none() && self.wake_at.is_none();
         let next = [submit, change, owner, due, self.wake_at, self.step_at].into_iter().flatten().min();

@@ -20,7 +20,7 @@ use crate::record::{Sink, Steering};
 #[derive(Default)]
 pub struct Steered {
     /// True once any run was changed. Most simulations never change a run, so they save the cost.
-    any: bool,
+    pub any: bool,
     /// Runs that were capped or suspended.
     pub tasks: BTreeMap<JobId, Task>,
     /// Caps of nodes by unit, as set last.
@@ -150,13 +150,18 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
     }
 
-    /// Returns true if this is the current end of that attempt; postponed ends still arrive.
+    /// Returns true if this is the current end of that attempt; postponed ends still arrive. An attempt that makes room
+    /// in this instant does not end by itself: the core expects it to run again.
     pub fn is_end(&self, job: JobId, attempt: Attempt, full: bool) -> bool {
         if !self.steered.any {
             return true;
         }
         let run = self.jobs.get(job).and_then(|present| present.run.as_ref());
         if run.is_none_or(|run| run.attempt != attempt) {
+            return false;
+        }
+        let stop = self.core.job(job).and_then(|job| job.assignment()).and_then(|of| of.stop.as_ref());
+        if stop.is_some_and(|(why, _)| why.runs_again()) {
             return false;
         }
         // A changed run has its own time limit, which may also be postponed.

@@ -6,70 +6,19 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use limo_model::{Eviction, JobId, NodeId, NodeSessions, Part, Power, SessionSums, Span, Time, nodes};
+use limo_model::{Eviction, JobId, NodeId, Part, Power, Span, Time, nodes};
 use limo_sched::{Event, Sleep};
 
-use super::checkpoints::Checkpointing;
 use super::happen::Due;
 use super::ledger::{Facts, NodeLedger, SpentByGroup, Switched};
 use super::worked::RunTime;
-use super::{Load, Run, Simulation, SimulationError};
+use super::{Load, Run, Simulation, SimulationError, Visits};
 use crate::record::Sink;
 
 /// Duration of a reboot.
 const REBOOT: Span = Span::from_secs(300);
 
 const DAY: Span = Span::from_secs(86_400);
-
-/// OwnerVisit of an owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OwnerVisit {
-    pub login: Time,
-    pub logout: Time,
-    pub node: NodeId,
-}
-
-/// Daily reboot of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DailyReboot {
-    /// Time of the day (UTC).
-    pub at: Span,
-    /// End of the window, as a time of the day.
-    pub until: Span,
-    pub node: NodeId,
-}
-
-/// Owners and reboots of nodes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Visits {
-    /// By login.
-    pub visits: Vec<OwnerVisit>,
-    /// By time of the day.
-    pub reboots: Vec<DailyReboot>,
-    /// True if a reboot waits for the end of a job.
-    pub defers: bool,
-    pub checkpointing: Option<Checkpointing>,
-}
-
-impl Visits {
-    /// Returns the sums of the sessions of each node, with the gaps from `start` on and until the last logout of all.
-    pub fn sums(&self, nodes: usize, start: Time) -> Vec<NodeSessions> {
-        let end = self.visits.iter().map(|visit| visit.logout).max().unwrap_or(start);
-        let mut all: Vec<(SessionSums, Time)> = vec![(SessionSums::default(), start); nodes];
-        for visit in &self.visits {
-            if let Some((sums, free)) = all.get_mut(visit.node.0 as usize) {
-                sums.add_gap(visit.login - *free);
-                sums.add_session(visit.logout - visit.login);
-                *free = visit.logout.max(*free);
-            }
-        }
-        let of_node = |(node, (mut sums, free)): (u32, (SessionSums, Time))| {
-            sums.add_gap(end - free);
-            NodeSessions { node: NodeId(node), sums }
-        };
-        (0..).zip(all).map(of_node).collect()
-    }
-}
 
 /// Figures of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -99,6 +48,8 @@ pub struct Visiting {
     /// Midnight of the present day, and the next of the reboots.
     midnight: Time,
     next_reboot: usize,
+    /// Last logout or submission. Later reboots do not happen, so that every simulation ends.
+    last: Option<Time>,
     /// Nodes whose reboot waits, with the end of its window.
     pending: BTreeMap<NodeId, Time>,
     pub ledger: NodeLedger,
@@ -106,17 +57,30 @@ pub struct Visiting {
 }
 
 impl Visiting {
-    pub fn new(ledger: NodeLedger, nodes: usize, start: Time) -> Self {
+    pub fn new<L: Load>(load: &L, visits: &Visits, nodes: usize, start: Time) -> Self {
         let midnight = Time::from_unix_ms(start.unix_ms().div_euclid(DAY.ms()) * DAY.ms());
-        Self {
+        let logouts = visits.visits.iter().map(|visit| visit.logout);
+        let past = visits.reboots.partition_point(|reboot| midnight + reboot.at < start);
+        let mut visiting = Self {
             next: 0,
             logouts: BinaryHeap::new(),
             present: vec![0; nodes],
             midnight,
-            next_reboot: 0,
+            next_reboot: past,
+            last: logouts.chain((0..).map_while(|index| load.submitted(index))).max(),
             pending: BTreeMap::new(),
-            ledger,
+            ledger: NodeLedger::new(load.platform(), start),
             figures: PoolFigures::default(),
+        };
+        visiting.follow_day(visits);
+        visiting
+    }
+
+    /// Continues with the first reboot of the next day after the last one of a day.
+    fn follow_day(&mut self, visits: &Visits) {
+        if self.next_reboot == visits.reboots.len() {
+            self.next_reboot = 0;
+            self.midnight = self.midnight + DAY;
         }
     }
 
@@ -129,12 +93,12 @@ impl Visiting {
     pub fn next_time(&self, visits: &Visits) -> Option<Time> {
         let login = visits.visits.get(self.next).map(|visit| visit.login);
         let logout = self.logouts.peek().map(|Reverse((at, _))| *at);
-        let reboot = self.reboot_at(visits).filter(|_| !self.is_over(visits));
-        [login, logout, reboot].into_iter().flatten().min()
+        [login, logout, self.reboot_at(visits)].into_iter().flatten().min()
     }
 
     fn reboot_at(&self, visits: &Visits) -> Option<Time> {
-        visits.reboots.get(self.next_reboot).map(|reboot| self.midnight + reboot.at)
+        let at = self.midnight + visits.reboots.get(self.next_reboot)?.at;
+        self.last.is_some_and(|last| at <= last).then_some(at)
     }
 
     fn leave_out(&mut self, node: NodeId) {
@@ -270,7 +234,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         }
         let facts = visiting.ledger.facts(node);
         match facts.switched {
-            _ if facts.owner || (defers && facts.has_job()) => return Ok(()),
+            _ if facts.owner || (defers && !self.core.jobs_on(node).is_empty()) => return Ok(()),
             Switched::Down | Switched::Up => return Ok(()),
             Switched::Asleep => {
                 self.apply(&Event::NodeAway { node })?;
@@ -301,12 +265,21 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let Some(spec) = self.core.node(node).map(|node| node.spec().clone()) else { return Ok(()) };
         self.apply(&Event::NodeUp { spec })
     }
+
+    /// Lets jobs use a node that was woken for a reboot: an owner may keep it from rebooting now.
+    pub fn usable_if_awake(&mut self, node: NodeId) -> Result<(), SimulationError> {
+        let is_awake = self.visiting.as_ref().is_some_and(|of| of.ledger.facts(node).switched == Switched::Awake);
+        let is_away = self.core.node(node).is_some_and(|node| !node.is_connected());
+        if is_awake && is_away { self.rebooted(node) } else { Ok(()) }
+    }
 }
 
 impl Visiting {
     /// Returns the figures at the end.
     pub fn close(self, now: Time) -> PoolFigures {
-        PoolFigures { ledger: self.ledger.close(now), ..self.figures }
+        let late = self.pending.values().filter(|until| **until < now).count() as u64;
+        let left_out = self.figures.left_out + late;
+        PoolFigures { ledger: self.ledger.close(now), left_out, ..self.figures }
     }
 
     fn logout_due(&mut self, now: Time) -> Option<NodeId> {
@@ -331,33 +304,7 @@ impl Visiting {
         let reboot = visits.reboots[self.next_reboot];
         let until = self.midnight + reboot.until;
         self.next_reboot += 1;
-        if self.next_reboot == visits.reboots.len() {
-            self.next_reboot = 0;
-            self.midnight = self.midnight + DAY;
-        }
+        self.follow_day(visits);
         Some((reboot.node, until))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sessions_and_gaps_of_nodes() {
-        let at = |secs: i64| Time::from_unix_ms(secs * 1_000);
-        let visit = |login, logout, node| OwnerVisit { login: at(login), logout: at(logout), node: NodeId(node) };
-        let visits = vec![visit(10, 30, 0), visit(40, 45, 0), visit(40, 100, 1)];
-        let visits = Visits { visits, ..Visits::default() };
-        let sums: Vec<_> = visits.sums(3, at(10)).iter().map(|of| of.sums).collect();
-        let seconds = Span::from_secs;
-        // The first visit begins at once, so that no gap is before it; the last logout of all is at 100 s.
-        let expected = [(2, 25, 2, 65), (1, 60, 1, 30), (0, 0, 1, 90)];
-        for (sums, (sessions, used, gaps, free)) in sums.iter().zip(expected) {
-            assert_eq!(
-                (sums.sessions, sums.used, sums.gaps, sums.free),
-                (sessions, seconds(used), gaps, seconds(free))
-            );
-        }
     }
 }

@@ -321,7 +321,7 @@ impl Setup {
         let queues = self.queues.as_deref().map(|path| queues::read(path, &platform, &workload)).transpose()?;
         let groups = match (&self.groups, &pool) {
             (Some(path), _) => groups::read(path, &platform)?,
-            (None, Some(pool)) => self.pool_groups(pool)?,
+            (None, Some(pool)) => self.pool_groups(pool, &options, (&workload, visits.as_ref()))?,
             (None, None) => Groups::default(),
         };
         notes.extend(workload.notes.iter().cloned());

@@ -8,13 +8,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use limo_model::{Digest, GroupSpec, Groups, NodeId, Span, Time};
-use limo_trace::pool::{self, Pool};
+use limo_sched::{Options, PoolRank};
+use limo_trace::pool::{self, OpeningHours, Pool};
 use limo_trace::{Platform, Workload};
 
 use super::Setup;
 use crate::engine::{Checkpointing, DailyReboot, OwnerVisit, Visits, node_specs};
 
 const DAY_MS: i64 = 86_400_000;
+const YEAR: Span = Span::from_secs(366 * 86_400);
 
 /// Effect on jobs of the daily reboots in `groups.toml`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,17 +54,32 @@ impl fmt::Display for Reboots {
 }
 
 impl Setup {
-    /// Returns the groups of a pool, with the times of the options in place of their own.
-    pub(super) fn pool_groups(&self, pool: &Pool) -> Result<Groups> {
-        let of = |(name, spec): (&str, &GroupSpec)| {
+    /// Returns the groups of a pool, with the times of the options in place of their own, and the hours at which they are
+    /// open if these matter.
+    pub(super) fn pool_groups(
+        &self,
+        pool: &Pool,
+        options: &Options,
+        (workload, visits): (&Workload, Option<&Visits>),
+    ) -> Result<Groups> {
+        let start = workload.start.unwrap_or(Time::from_unix_ms(0));
+        let last = workload.jobs.last().map_or(start, |job| start + job.submit);
+        let logout = visits.and_then(|visits| visits.visits.iter().map(|visit| visit.logout).max());
+        // Jobs may wait and run for long after they were submitted.
+        let until = logout.map_or(last, |logout| logout.max(last)) + YEAR;
+        let is_ranked = options.pool.rank == PoolRank::S4;
+        let of = |((name, spec), open): ((&str, &GroupSpec), &Option<OpeningHours>)| {
+            let open = open.as_ref().filter(|_| is_ranked).map(|open| open.curve(start, until));
             let owners = spec.owners.map(|mut rules| {
                 rules.start_after = self.start_after.unwrap_or(rules.start_after);
                 rules.evict_after = self.evict_after.unwrap_or(rules.evict_after);
                 rules
             });
-            (name.to_owned(), GroupSpec { owners, ..spec.clone() })
+            (name.to_owned(), GroupSpec { owners, open, ..spec.clone() })
         };
-        Groups::new(pool.groups.iter().map(of).collect()).context("--start-after and --evict-after")
+        // Both are in the order of the names of the groups.
+        let groups = pool.groups.iter().zip(&pool.open).map(of).collect();
+        Groups::new(groups).context("--platform, --start-after and --evict-after")
     }
 
     /// Reads the visits of owners, and finds the times of reboots. A workload with earlier visits begins at their first

@@ -169,6 +169,68 @@ fn a_reboot_waits_for_an_owner_and_wakes_a_computer() {
     assert_eq!((state(&figures, "reboot").0, state(&figures, "user").0), (300.0, 50.0));
 }
 
+/// An owner who comes when a job would end evicts it, and it runs again: owners come before jobs end.
+#[test]
+fn an_owner_evicts_a_job_in_the_instant_of_its_end() {
+    let jobs = [(0, 60), (5, 30)];
+    let (end, figures) = run(&pool(""), &jobs, &[(60, 70)], "--evict-after 0s --start-after 0s");
+    assert_eq!((end, &figures["pool"]["wasted_by_owners"]["evictions"]), ("130".to_owned(), &Value::from(1)));
+    assert_near(figures["pool"]["good"]["node_s"].as_f64().expect("a number"), 90.0);
+}
+
+/// The computer wakes for a job from 03:46:55 to 03:47:05, and its reboot is due at 03:47:01.390.
+#[test]
+fn a_deferred_reboot_waits_for_a_job_that_waits_for_its_computer() {
+    let groups = pool("reboot = \"03:00-05:00\"\n");
+    let jobs = [(at(3, 46) + 55, 600)];
+    let options = "--set rest=idle:30min --reboots defer";
+    let (end, figures) = run(&groups, &jobs, &[(at(7, 0), at(7, 1))], options);
+    assert_eq!(end, (at(3, 57) + 5).to_string());
+    assert_eq!([&figures["pool"]["reboots"], &figures["pool"]["wasted_by_reboots"]["evictions"]], [1, 0]);
+}
+
+/// An owner comes while the computer wakes for its reboot, and stays beyond the window.
+#[test]
+fn a_computer_takes_jobs_after_a_reboot_that_was_left_out() {
+    let groups = pool("reboot = \"03:00-05:00\"\n");
+    let visits = [(at(3, 47) + 5, at(5, 30))];
+    let (end, figures) = run(&groups, &[(at(5, 45), 60)], &visits, "--set rest=idle:30min --start-after 0s");
+    assert_eq!(end, at(5, 46).to_string());
+    assert_eq!([&figures["pool"]["reboots"], &figures["pool"]["reboots_left_out"]], [0, 1]);
+}
+
+/// After a visit, the computer sleeps before jobs may start on it again, and wakes when one does.
+#[test]
+fn an_idle_computer_sleeps_before_jobs_may_start_again() {
+    let options = "--set rest=idle:5min --start-after 15min";
+    let (end, figures) = run(&pool(""), &[(70, 60)], &[(0, 60)], options);
+    assert_eq!(end, (60 + 900 + 10 + 60).to_string());
+    let names = ["idle", "down", "sleep", "up"];
+    assert_eq!(names.map(|name| state(&figures, name).0), [300.0, 10.0, 590.0, 10.0]);
+}
+
+/// 1 January 1970 was a Thursday. Of two groups, one is open to its owners until 18:00, and on Saturday from 09:00 on; the
+/// other is open always. S4 takes the closed one, and while both are open the first one by name.
+#[test]
+fn jobs_go_to_groups_that_are_closed_to_owners() {
+    let hours = "open = [\"mon-fri 08:00-18:00\", \"sat 09:00-13:00\"]\n";
+    let always = pool("").replace("group.a", "group.a-always").replace("57 W", "60 W");
+    let groups = always + &pool(hours).replace("group.a", "group.office");
+    let submits = [at(7, 59), at(8, 0), at(17, 59), at(18, 0), at(48 + 8, 59), at(48 + 9, 0), at(48 + 13, 0)];
+    let jobs = submits.iter().zip(0..).map(|(at, number)| format!("{number}.0,{number},{at},10,u,completed,,,\n"));
+    let folder = folder(&[("j.csv", &(HEAD.to_owned() + &jobs.collect::<String>())), ("g.toml", &groups)]);
+    let nodes = |rank: &str| {
+        let options = format!("--part placement=pool --set pool-rank={rank} --set pool-ties=first --reboots off");
+        let line = format!("run --trace j.csv --platform g.toml --policy fifo --out {rank} {options}");
+        let printed = lsim(folder.path(), &line);
+        assert!(printed.starts_with("exit 0"), "{printed}");
+        let table = read(folder.path(), &format!("{rank}/jobs.csv"));
+        column(&table, "allocated_resources").join(" ")
+    };
+    assert_eq!(nodes("S4"), "1 0 0 1 1 0 1");
+    assert_eq!(nodes("S1"), "0 0 0 0 0 0 0");
+}
+
 #[test]
 fn wrong_files_are_refused() {
     let refuse = |sessions: &str, expected: &str| {

@@ -11,6 +11,7 @@ use super::pause::count;
 use super::sessions;
 use super::steer::stand_still;
 use crate::cluster::Cluster;
+use crate::options::RestRule;
 use crate::refused::Refused;
 use crate::state::{Job, Node, Phase, Sleep};
 
@@ -52,6 +53,13 @@ pub(super) fn left(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
     let node = known(cluster, id)?;
     let Some(since) = node.owner.here.take() else { return Ok(()) };
     node.idle_since = now;
+    let can_rest = node.spec.rest().is_some();
+    if let RestRule::Idle(after) | RestRule::IdleInBudget(after) = cluster.state.settings.options.rest_rule()
+        && can_rest
+    {
+        let next = cluster.state.wake_at.map_or(now + after, |next| next.min(now + after));
+        cluster.state.wake_at = Some(next);
+    }
     sessions::ended(cluster, (since, now), id);
     renew(cluster, id, now);
     cluster.state.dirty |= is_limited(cluster);

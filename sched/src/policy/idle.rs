@@ -28,8 +28,11 @@ fn delay(view: &View<'_>) -> Option<Span> {
 fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = (&'a Node, Rest)> {
     let mut scratch = Bits::new(class.nodes.len() as u32);
     let whole = |unit: usize| class.levels.get(unit).zip(class.units.get(unit));
-    let first: Vec<u32> =
+    let mut first: Vec<u32> =
         whole(0).map(|(levels, unit)| levels.members(unit.cores, &mut scratch).iter().collect()).unwrap_or_default();
+    // An owner who left may keep jobs from a node for longer than it stays awake.
+    let is_free = |position: &u32| whole(0).is_some_and(|(levels, unit)| levels.free(*position) == unit.cores);
+    first.extend(class.closed.iter().filter(is_free));
     let view = *view;
     let all_free = move |position: &u32| {
         let mut others = class.levels.iter().zip(&class.units).skip(1);
@@ -37,7 +40,9 @@ fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = (&'a Node
     };
     let nodes =
         first.into_iter().filter(all_free).filter_map(move |position| view.node(class.nodes[position as usize]));
-    nodes.filter(|node| node.owner.here.is_none()).filter_map(|node| Some((node, node.spec.rest()?)))
+    let is_awake = move |node: &&Node| node.is_awake() && node.is_open(view.now());
+    let nodes = nodes.filter(is_awake).filter(|node| node.owner.here.is_none());
+    nodes.filter_map(|node| Some((node, node.spec.rest()?)))
 }
 
 /// Returns true if sleeping saves more energy than falling asleep costs before the budget's period ends.

@@ -8,6 +8,7 @@ use limo_model::{Beside, GroupSpec, Groups, OwnerRules, Power, Span, as_text};
 use serde::Deserialize;
 use thiserror::Error;
 
+use super::opening::OpeningHours;
 use crate::input;
 use crate::platform::{Draw, Group, Names, Platform, PlatformError, Rest};
 
@@ -23,6 +24,8 @@ pub struct Pool {
     pub platform: Platform,
     /// The groups, with rules for owners.
     pub groups: Groups,
+    /// Hours at which each group is open to its owners; always if there are none.
+    pub open: Vec<Option<OpeningHours>>,
     /// Time of the day from which and until which the computers of each group are restarted, if they are.
     pub reboots: Vec<Option<(Span, Span)>>,
 }
@@ -39,6 +42,8 @@ pub enum PoolFileError {
     Value { file: String, group: String, source: PlatformError },
     #[error("{file}: group.{group}: reboot is `{value}`: expected a time of the day, such as `03:00-05:00`")]
     Reboot { file: String, group: String, value: String },
+    #[error("{file}: group.{group}: open has `{value}`: expected days and hours, such as `mon-fri 08:00-18:00`")]
+    Open { file: String, group: String, value: String },
     #[error("{file}: {reason}")]
     Groups { file: String, reason: String },
 }
@@ -62,9 +67,7 @@ struct Computers {
     idle: Power,
     #[serde(default, with = "as_text::option")]
     sleep: Option<Power>,
-    /// Read by people only: no policy uses it so far.
-    #[serde(default, rename = "open")]
-    _open: Vec<String>,
+    open: Option<Vec<String>>,
     reboot: Option<String>,
     owners: Option<OwnerRules>,
 }
@@ -96,7 +99,8 @@ impl Pool {
         let file = || file.to_owned();
         let parsed: PoolFile =
             toml::from_str(text).map_err(|error| PoolFileError::Syntax { file: file(), reason: error.to_string() })?;
-        let (mut platform, mut groups, mut reboots) = (Platform { groups: Vec::new() }, BTreeMap::new(), Vec::new());
+        let (mut platform, mut groups) = (Platform { groups: Vec::new() }, BTreeMap::new());
+        let (mut reboots, mut open) = (Vec::new(), Vec::new());
         for (name, of) in parsed.group {
             let nodes: Vec<String> = (1..=of.computers.min(crate::platform::NODE_LIMIT))
                 .map(|number| format!("{name}-{number:03}"))
@@ -139,18 +143,23 @@ impl Pool {
                 window(text).ok_or_else(wrong)
             });
             reboots.push(window.transpose()?);
+            let wrong = |text: &str| {
+                let (group, value) = (name.clone(), input::shown(text.as_bytes()));
+                PoolFileError::Open { file: file(), group, value }
+            };
+            open.push(of.open.as_deref().map(|texts| OpeningHours::parse(texts).map_err(wrong)).transpose()?);
             platform.groups.push(group);
             groups.insert(name, spec);
         }
         let wrong = |reason: String| PoolFileError::Groups { file: file(), reason };
         platform.check().map_err(|error| wrong(error.to_string()))?;
         let groups = Groups::new(groups).map_err(|error| wrong(error.to_string()))?;
-        Ok(Self { platform, groups, reboots })
+        Ok(Self { platform, groups, open, reboots })
     }
 }
 
 /// Reads `03:00-05:00`: two times of one day.
-fn window(text: &str) -> Option<(Span, Span)> {
+pub(super) fn window(text: &str) -> Option<(Span, Span)> {
     let time = |text: &str| {
         let (hours, minutes) = text.split_once(':')?;
         let (hours, minutes) = (hours.parse::<u8>().ok()?, minutes.parse::<u8>().ok()?);
@@ -163,6 +172,8 @@ fn window(text: &str) -> Option<(Span, Span)> {
 
 #[cfg(test)]
 mod tests {
+    use limo_model::Time;
+
     use super::*;
 
     const GROUP: &str = "[group.a]\ncomputers = 2\ntype = \"normal\"\ncores = 2\nactive = \"57 W\"\nidle = \"40 W\"\n";
@@ -174,6 +185,7 @@ mod tests {
         let group = &pool.platform.groups[0];
         assert_eq!((group.node_name(1), group.draw.busy), ("a-002".to_owned(), Power::from_watts(57)));
         assert_eq!(group.rest.map(|rest| (rest.draw, rest.up_time)), Some((Power::from_watts(2), SWITCH)));
+        assert_eq!(pool.open[0].as_ref().map(|open| open.is_open(Time::from_unix_ms(8 * 3_600_000))), Some(true));
         assert_eq!(pool.reboots, [Some((Span::from_secs(3 * 3_600), Span::from_secs(5 * 3_600)))]);
         assert_eq!(pool.groups.iter().next().and_then(|(_, spec)| spec.owners), Some(usual()));
         let text = format!("{GROUP}owners = {{ jobs = \"suspend\", evict_after = \"0s\" }}\n");
@@ -191,6 +203,10 @@ mod tests {
             (
                 "reboot = \"05:00-03:00\"\n",
                 "f: group.a: reboot is `05:00-03:00`: expected a time of the day, such as `03:00-05:00`",
+            ),
+            (
+                "open = [\"mon-fri 08:00-18:00\", \"daily\"]\n",
+                "f: group.a: open has `daily`: expected days and hours, such as `mon-fri 08:00-18:00`",
             ),
             (
                 "owners = { jobs = \"suspend\", evict_after = \"9d\" }\n",
