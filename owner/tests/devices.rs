@@ -84,6 +84,24 @@ fn the_owner_is_there_from_the_first_event_until_there_was_none_for_a_while() {
 }
 
 #[test]
+fn an_owner_who_goes_on_is_not_away_between_two_events() {
+    let desk = Desk::new(Duration::from_millis(400));
+    let mut keyboard = desk.device("event0");
+    let news = watched("input", &desk.place);
+    assert!(!next(&news));
+    let begin = Instant::now();
+    let mut last = begin;
+    while begin.elapsed() < Duration::from_millis(1500) {
+        keyboard.write_all(&EVENT).expect("an event");
+        last = Instant::now();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(next(&news));
+    assert!(!next(&news));
+    assert!(last.elapsed() >= Duration::from_millis(200), "away {:?} after an event", last.elapsed());
+}
+
+#[test]
 fn devices_may_come_and_go() {
     let desk = Desk::new(Duration::from_millis(10));
     let news = watched("input", &desk.place);
