@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Attempt, Energy, JobId, Money, NodeId, Outcome, Part, Placement, Power, Slowdown, Span, UnitId, Usage,
+    Attempt, Energy, Eviction, JobId, Money, NodeId, Outcome, Part, Placement, Power, Slowdown, Span, StopReason,
+    UnitId, Usage,
 };
 use limo_sched::Event;
 
@@ -13,7 +14,7 @@ use super::happen::Due;
 use super::machine::Machine;
 use super::task::{Task, evenly};
 use super::{Load, Present, Running, Simulation, SimulationError};
-use crate::record::{Sink, Steering};
+use crate::record::{Fate, Sink, Steering};
 
 /// State of changed runs; empty if jobs only start and end.
 #[derive(Default)]
@@ -170,6 +171,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let index = present.index;
         let stop = self.core.job(id).and_then(|job| job.assignment()).and_then(|of| of.stop.clone());
         if let Some((part, (why, _))) = run.placement.first().zip(stop) {
+            if let StopReason::Evicted { node, why: Eviction::Owner } = &why {
+                let number = self.load.row(index, Fate::Killed).number;
+                self.sink.evicted(number, attempt, node);
+            }
             self.count_work(part.unit.node, run.worked(self.now), Some(&why));
         }
         let used = self.leave(id, &run);
