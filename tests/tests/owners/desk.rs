@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The input device is a pipe.
 pub struct Desk {
-    name: &'static str,
+    pub name: &'static str,
     keyboard: File,
     dice: Dice,
 }
@@ -67,7 +67,7 @@ impl Desk {
         }
     }
 
-    fn press(&mut self) {
+    pub fn press(&mut self) {
         self.keyboard.write_all(&[0; 24]).expect("an event");
     }
 

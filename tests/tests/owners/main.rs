@@ -6,6 +6,7 @@
 mod desk;
 mod failures;
 mod notes;
+mod recorded;
 mod work;
 
 use std::fs;
