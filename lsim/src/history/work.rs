@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn suspensions_and_earlier_attempts_are_not_time_of_the_last_one() {
         let mut works = Works::default();
-        let mut at = |secs, event| works.event(Time::from_unix_ms(secs * 1_000), &event);
+        let mut at = |secs: i64, event: Event| works.event(Time::from_unix_ms(secs * 1_000), &event);
         let [job, other] = [1, 2].map(JobId);
         let started = |job, attempt| Event::Started { job, attempt: Attempt(attempt) };
         let paused = |paused| Event::Paused { job, attempt: Attempt(1), paused };
