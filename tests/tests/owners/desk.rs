@@ -5,7 +5,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use limo_tests::{Dice, LIMIT, MARK, Process, Submitter, processes};
@@ -13,7 +12,7 @@ use nix::sys::stat::Mode;
 
 use crate::notes::{Notes, Visit};
 use crate::work::Work;
-use crate::{AWAY_AFTER, EVICT_AFTER, GRACE};
+use crate::{AWAY_AFTER, EVICT_AFTER, GRACE, pause};
 
 /// Time between two keys.
 const KEYS: Duration = Duration::from_millis(100);
@@ -61,7 +60,7 @@ impl Desk {
     pub fn visits(&mut self, left: &AtomicU64, work: &Work, notes: &Notes) {
         let take = |left: u64| left.checked_sub(1);
         while left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok() {
-            thread::sleep(2 * AWAY_AFTER + self.dice.up_to(ABSENCE));
+            pause(2 * AWAY_AFTER + self.dice.up_to(ABSENCE));
             let visit = self.visit(&work.submitter, notes);
             notes.visited(visit);
         }
@@ -104,7 +103,7 @@ impl Desk {
                 }
             }
             assert!(came.elapsed() < LIMIT, "jobs run on {} beside the owner", self.name);
-            thread::sleep(PAUSE);
+            pause(PAUSE);
         };
         let stopped = (!running.is_empty()).then(|| came.elapsed());
         let mut visit = Visit { node: self.name, stopped, ..Visit::default() };
@@ -125,7 +124,7 @@ impl Desk {
                 }
                 is_here
             });
-            thread::sleep(5 * PAUSE);
+            pause(5 * PAUSE);
         }
         visit.kept = short.is_none() && !still.is_empty();
         // A daemon that was killed meanwhile could not watch its owner.

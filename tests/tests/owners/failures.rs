@@ -1,16 +1,15 @@
 //! Kills the master and the nodes, and starts them again.
 
 use std::collections::BTreeMap;
-use std::thread;
 use std::time::Duration;
 
 use limo_tests::{Cluster, Dice, Process, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::DESKS;
 use crate::desk::processes_on;
 use crate::notes::Notes;
+use crate::{DESKS, pause};
 
 /// Longest time between two failures.
 const CALM: Duration = Duration::from_secs(4);
@@ -39,7 +38,7 @@ impl<'a> Failures<'a> {
 
     /// Makes one failure and ends it.
     pub fn one(&mut self, dice: &mut Dice) {
-        thread::sleep(dice.up_to(CALM));
+        pause(dice.up_to(CALM));
         let node = DESKS[usize::try_from(dice.below(DESKS.len() as u64)).expect("small")];
         let choice = dice.below(8);
         let what = match choice {
@@ -60,7 +59,7 @@ impl<'a> Failures<'a> {
                 7 => self.lose(node),
                 _ => self.cluster.kill_node(node),
             }
-            thread::sleep(dice.up_to(WITHOUT_NODE));
+            pause(dice.up_to(WITHOUT_NODE));
             self.cluster.start_node(node);
             if master {
                 self.cluster.start_master();
@@ -68,7 +67,7 @@ impl<'a> Failures<'a> {
             until("the node registers", || (self.registered(node) > registered).then_some(()));
             self.notes.disturbed(node);
         } else {
-            thread::sleep(dice.up_to(WITHOUT_MASTER));
+            pause(dice.up_to(WITHOUT_MASTER));
             self.cluster.start_master();
         }
     }

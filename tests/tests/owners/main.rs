@@ -35,6 +35,11 @@ const EVICT_AFTER: Duration = Duration::from_secs(1);
 /// Time from TERM to KILL.
 const GRACE: Duration = Duration::from_millis(500);
 
+/// Lets a chosen time pass.
+fn pause(time: Duration) {
+    thread::sleep(time);
+}
+
 fn start(directory: &Path) -> Cluster {
     let settings = directory.join("lmaster.toml");
     let [evict_after, grace, away_after] =

@@ -1,14 +1,13 @@
 //! The history of a pool with owners, simulated by `lsim what-if`.
 
 use std::fs;
-use std::thread;
 use std::time::Duration;
 
 use limo_tests::{Cluster, Setup, until};
 use serde_json::Value;
 
-use crate::AWAY_AFTER;
 use crate::desk::Desk;
+use crate::{AWAY_AFTER, pause};
 
 const WORKLOAD: &str = env!("CARGO_BIN_EXE_limo-workload");
 
@@ -71,7 +70,7 @@ fn a_simulation_of_recorded_owners_has_the_same_evictions_and_energy() {
         let job = submitter.detach(&["--requeue", "--app", "burn", "--cores", "4", WORKLOAD]);
         let node = node_of(&cluster, job);
         let desk = desks.iter_mut().find(|desk| desk.name == node).expect("a desk");
-        thread::sleep(APART);
+        pause(APART);
         if is_evicted {
             evictions.push((job, 1, node.clone()));
             until("the job runs elsewhere", || {
@@ -84,7 +83,7 @@ fn a_simulation_of_recorded_owners_has_the_same_evictions_and_energy() {
             until("the job is suspended", || (submitter.state(job) == "suspended").then_some(()));
         }
         assert_eq!(submitter.wait(job), Some(0));
-        thread::sleep(APART);
+        pause(APART);
     }
     let state = cluster.state_dir().to_str().expect("text");
     let ran = submitter.run("lsim", &["what-if", "--from", state, "--set", "depth=100", "--json"]).succeeded();

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
 
 use limo_tests::{Submitter, until};
 
 use crate::notes::Notes;
+use crate::pause;
 
 /// Script with three arguments: the token of the job, its length in seconds, and `stubborn` if it does not end by TERM. A lock
 /// shows if two attempts run at the same time. The line is the last thing that an attempt does.
@@ -55,7 +55,7 @@ impl Work {
         let mut number = 0_u64;
         while !self.over.load(Ordering::Relaxed) {
             if self.accepted.lock().expect("whole").len() >= BACKLOG + self.ends().len() {
-                thread::sleep(PAUSE);
+                pause(PAUSE);
                 continue;
             }
             number += 1;
