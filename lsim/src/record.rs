@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use limo_model::{Energy, Money, Power, Price, Span, Time};
+use limo_model::{Attempt, Energy, Money, Power, Price, Span, Time};
 use limo_sched::State;
 
 use crate::engine::PoolFigures;
@@ -209,4 +209,7 @@ pub trait Sink {
 
     /// Sees the state after each round.
     fn round(&mut self, _state: &State) {}
+
+    /// Sees an attempt that the owner of a node ends. The number is that of the job's row.
+    fn evicted(&mut self, _number: i64, _attempt: Attempt, _node: &str) {}
 }

@@ -19,7 +19,8 @@ use crate::error::OwnerError;
 use crate::signs::Signs;
 use crate::source::{Place, Source};
 
-/// Pause after events; a mouse sends up to a thousand a second.
+/// Longest pause after events; a mouse sends up to a thousand a second. It is shorter than the time after which the owner is away,
+/// so that the owner who goes on is not away meanwhile.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Most devices that are watched.
@@ -39,6 +40,7 @@ pub struct InputDevices {
     changes: Option<Inotify>,
     devices: Vec<(PathBuf, File)>,
     signs: Signs,
+    pause: Duration,
     told: bool,
     /// Time of the next look, after events.
     rest_until: Option<Instant>,
@@ -52,6 +54,7 @@ impl InputDevices {
             changes: None,
             devices: Vec::new(),
             signs: Signs::new(place.away_after),
+            pause: PAUSE.min(place.away_after / 2),
             told: false,
             rest_until: None,
         }
@@ -156,7 +159,7 @@ impl Source for InputDevices {
             if self.wait(left)? {
                 let now = Instant::now();
                 self.signs.seen(now);
-                self.rest_until = Some(now + PAUSE);
+                self.rest_until = Some(now + self.pause);
                 if !std::mem::replace(&mut self.told, true) {
                     return Ok(true);
                 }

@@ -84,6 +84,23 @@ fn the_owner_is_there_from_the_first_event_until_there_was_none_for_a_while() {
 }
 
 #[test]
+fn an_owner_who_goes_on_is_not_away_between_two_events() {
+    let desk = Desk::new(Duration::from_millis(400));
+    let mut keyboard = desk.device("event0");
+    let news = watched("input", &desk.place);
+    assert!(!next(&news));
+    keyboard.write_all(&EVENT).expect("an event");
+    assert!(next(&news));
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(1500) {
+        keyboard.write_all(&EVENT).expect("an event");
+        let away = news.recv_timeout(Duration::from_millis(20));
+        assert!(away.is_err(), "away after {:?} of events", begin.elapsed());
+    }
+    assert!(!next(&news));
+}
+
+#[test]
 fn devices_may_come_and_go() {
     let desk = Desk::new(Duration::from_millis(10));
     let news = watched("input", &desk.place);

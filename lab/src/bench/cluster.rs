@@ -10,8 +10,8 @@ use std::num::NonZeroU32;
 
 use anyhow::{Context, Result};
 use limo_model::{
-    Attempt, Band, Cores, Curve, Factor, JobId, Memory, Meter, NodeId, NodeSpec, Outcome, Overrides, Part, Power,
-    Preset, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, VariationKey,
+    Attempt, Band, Beside, Cores, Curve, Factor, GroupSpec, Groups, JobId, Memory, Meter, NodeId, NodeSpec, Outcome,
+    Overrides, OwnerRules, Part, Power, Preset, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, VariationKey,
 };
 use limo_sched::{Command, Core, Event, Node, Options, Round};
 use nix::sys::time::TimeValLike;
@@ -46,6 +46,8 @@ pub struct Size {
     pub parts: Overrides,
     /// Number of waiting jobs that a round considers.
     pub depth: u32,
+    /// True if owners of the nodes suspend jobs, which then may run again.
+    pub has_owners: bool,
 }
 
 /// The duration of one event and its round.
@@ -66,6 +68,7 @@ pub struct Loaded {
     /// For draws and readings, so that the jobs are the same with and without them.
     draw_dice: SplitMix64,
     width: NonZeroU32,
+    has_owners: bool,
     /// Running jobs, by their ends.
     ends: BinaryHeap<Reverse<(Time, JobId, Attempt)>>,
     /// Nodes of the running jobs, and what each job really draws on each of them without a cap.
@@ -140,7 +143,8 @@ impl Loaded {
         let core = Core::new(now, Preset::Powercap, options);
         let (dice, draw_dice) = (SplitMix64::seed_from_u64(1), SplitMix64::seed_from_u64(2));
         let (ends, draws) = (BinaryHeap::new(), BTreeMap::new());
-        let mut loaded = Self { core, now, dice, draw_dice, width: size.width, ends, draws };
+        let Size { width, has_owners, .. } = size;
+        let mut loaded = Self { core, now, dice, draw_dice, width, has_owners, ends, draws };
         let (mut idle, mut full) = (Power::ZERO, Power::ZERO);
         let of_class = size.nodes / CORES.len() as u32;
         for class in 0..CORES.len() {
@@ -157,10 +161,45 @@ impl Loaded {
             let factors = (0..size.nodes).map(|node| loaded.factor(NodeId(node))).collect();
             loaded.apply(&Event::VariationSet { factors, by: "lab".to_owned() })?;
         }
+        if size.has_owners {
+            loaded.own_all()?;
+        }
         while loaded.waiting() < size.waiting {
             loaded.arrive(FILL_GAP)?;
         }
         Ok(loaded)
+    }
+
+    /// Gives all nodes owners who suspend jobs, and after whom others may start at once.
+    fn own_all(&mut self) -> Result<()> {
+        let (start_after, evict_after) = (Span::ZERO, Span::from_secs(600));
+        let owners = Some(OwnerRules { jobs: Beside::Suspend, start_after, evict_after });
+        let nodes = self.core.nodes().iter().map(|node| node.spec().name.clone()).collect();
+        let group = GroupSpec { nodes, limit: Power::MAX, limit_by_operator: None, owners, open: None };
+        let groups = Groups::new([("owned".to_owned(), group)].into())?;
+        self.apply(&Event::GroupsSet { groups, by: "lab".to_owned() })
+    }
+
+    /// Changes the owners of `count` random nodes `gap` after the last event: those who are there leave, and others come. Measures
+    /// the changes and their round, without the reaction of the nodes.
+    ///
+    /// # Errors
+    /// The same as for [`Loaded::new`].
+    pub fn change_owners(&mut self, count: usize, gap: Span) -> Result<Took> {
+        self.now = self.now + gap;
+        let nodes = self.core.nodes().len() as u64;
+        let changes = (0..count).map(|_| NodeId((self.draw_dice.next_u64() % nodes) as u32)).collect::<Vec<_>>();
+        let (took, (applied, round)) = self.measured(|core, now| {
+            let mut change = |node: &NodeId| {
+                let is_there = core.node(*node).is_some_and(|node| node.owner().suspends_since().is_some());
+                let node = *node;
+                core.apply(now, &if is_there { Event::OwnerLeft { node } } else { Event::OwnerCame { node } })
+            };
+            let applied = changes.iter().try_for_each(&mut change);
+            (applied, core.round(now))
+        })?;
+        applied.with_context(|| format!("at {} ms", self.now.unix_ms()))?;
+        Ok(Took { started: self.obey(round)?, ..took })
     }
 
     /// Returns a random factor for all applications on a node.
@@ -169,6 +208,10 @@ impl Loaded {
         let factor = Factor { power: around_one(), duration: around_one(), runs: 0 };
         let key = VariationKey { application: String::new(), unit: UnitId { node, unit: 0 }, cap: None };
         (key, Some(factor))
+    }
+
+    fn request(&mut self) -> Request {
+        Request { may_requeue: self.has_owners, ..request(&mut self.dice, self.width) }
     }
 
     pub fn waiting(&self) -> usize {
@@ -203,8 +246,7 @@ impl Loaded {
             self.end()?;
         }
         self.now = self.now.max(until);
-        let event =
-            Event::Submitted { job: self.core.next_job(), request: Box::new(request(&mut self.dice, self.width)) };
+        let event = Event::Submitted { job: self.core.next_job(), request: Box::new(self.request()) };
         self.timed(&event)
     }
 
@@ -217,7 +259,7 @@ impl Loaded {
         let later = self.core.settings().limits.clone();
         self.apply(&limits(Curve::constant(Band::UNLIMITED)))?;
         for _ in 0..jobs {
-            let request = Box::new(request(&mut self.dice, self.width));
+            let request = Box::new(self.request());
             self.apply(&Event::Submitted { job: self.core.next_job(), request })?;
         }
         let round = self.core.round(self.now);
@@ -296,6 +338,10 @@ impl Loaded {
         for command in round.commands {
             if let Command::Cap { node, generation, .. } = command {
                 self.apply(&Event::Capped { node, generation, failed: Vec::new() })?;
+            }
+            if let Command::Suspend { job, attempt } | Command::Resume { job, attempt } = command {
+                let paused = matches!(command, Command::Suspend { .. });
+                self.apply(&Event::Paused { job, attempt, paused })?;
             }
             let Command::Start { job, attempt, estimate, placement, .. } = command else { continue };
             started += 1;

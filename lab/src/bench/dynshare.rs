@@ -23,7 +23,7 @@ const SETTLING: usize = 20;
 pub fn measure(nodes: u32, steps: usize) -> Result<Vec<Figure>> {
     let parts =
         Overrides { admission: Some(AdmissionRule::Resources), caps: Some(CapRule::Ellsworth), ..Overrides::default() };
-    let size = Size { nodes, waiting: 0, width: NonZeroU32::MIN, parts, depth: 512 };
+    let size = Size { nodes, waiting: 0, width: NonZeroU32::MIN, parts, depth: 512, has_owners: false };
     let mut loaded = Loaded::new(size)?;
     loaded.fill(nodes as usize * JOBS_PER_NODE)?;
     for _ in 0..SETTLING {

@@ -129,17 +129,17 @@ mod tests {
 
     #[test]
     fn parts() {
-        let all = "kth-sp2 sdsc-sp2 sdsc-blue curie htc-100000 htc-600000 htc-6000000 rounds rounds-ranked rounds-window rounds-program dynshare campaign predictor";
+        let all = "kth-sp2 sdsc-sp2 sdsc-blue curie htc-100000 htc-600000 htc-6000000 rounds rounds-ranked rounds-window rounds-program owners dynshare campaign predictor";
         assert_eq!(names(None, false).expect("all"), all);
         assert_eq!(
             names(None, true).expect("some"),
-            "kth-sp2 sdsc-sp2 htc-100000 rounds rounds-ranked rounds-window rounds-program dynshare campaign predictor"
+            "kth-sp2 sdsc-sp2 htc-100000 rounds rounds-ranked rounds-window rounds-program owners dynshare campaign predictor"
         );
         assert_eq!(names(Some("htc"), false).expect("a group"), "htc-100000 htc-600000 htc-6000000");
         assert_eq!(names(Some("curie"), false).expect("a part"), "curie");
         assert_eq!(
             names(Some("easier"), true).expect_err("unknown").to_string(),
-            "`easier` is not a part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, htc-100000, rounds, rounds-ranked, rounds-window, rounds-program, dynshare, campaign, predictor"
+            "`easier` is not a part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, htc-100000, rounds, rounds-ranked, rounds-window, rounds-program, owners, dynshare, campaign, predictor"
         );
     }
 

@@ -37,6 +37,7 @@ pub enum Part {
     Easy(&'static Oracle),
     Htc(u32),
     Rounds(&'static Rounds),
+    Owners,
     DynShare,
     Campaign,
     Predictor,
@@ -56,7 +57,8 @@ pub struct Rounds {
 }
 
 const PRESET: Overrides = Overrides { order: None, admission: None, placement: None, caps: None, idle: None };
-const SIZE: Size = Size { nodes: 10_000, waiting: 100_000, width: NonZeroU32::MIN, parts: PRESET, depth: 512 };
+const SIZE: Size =
+    Size { nodes: 10_000, waiting: 100_000, width: NonZeroU32::MIN, parts: PRESET, depth: 512, has_owners: false };
 /// Nodes of a job in the part with windows.
 // 64 is not zero.
 const WIDE: NonZeroU32 = NonZeroU32::new(64).unwrap();
@@ -93,6 +95,9 @@ const ROUND_PARTS: [Rounds; 4] = [
 /// Number of measured job ends, and of measured arrivals.
 const ROUNDS: usize = 20_000;
 
+/// Upper limit of the 99th percentile of rounds with changes of owners, in us.
+const OWNERS_US: f64 = 5_000.0;
+
 impl Part {
     /// Returns the parts in the order of measurement. `quick` omits slow ones.
     pub fn all(quick: bool) -> Vec<Self> {
@@ -101,7 +106,7 @@ impl Part {
         let easy = oracles.iter().map(Self::Easy);
         easy.chain(counts.iter().copied().map(Self::Htc))
             .chain(ROUND_PARTS.iter().map(Self::Rounds))
-            .chain([Self::DynShare, Self::Campaign, Self::Predictor])
+            .chain([Self::Owners, Self::DynShare, Self::Campaign, Self::Predictor])
             .collect()
     }
 
@@ -111,7 +116,7 @@ impl Part {
             Self::Easy(oracle) => oracle.name.to_owned(),
             Self::Htc(jobs) => format!("htc-{jobs}"),
             Self::Rounds(rounds) => rounds.name.to_owned(),
-            Self::DynShare | Self::Campaign | Self::Predictor => self.group().to_owned(),
+            Self::Owners | Self::DynShare | Self::Campaign | Self::Predictor => self.group().to_owned(),
         }
     }
 
@@ -120,6 +125,7 @@ impl Part {
             Self::Easy(_) => "easy",
             Self::Htc(_) => "htc",
             Self::Rounds(_) => "rounds",
+            Self::Owners => "owners",
             Self::DynShare => "dynshare",
             Self::Campaign => "campaign",
             Self::Predictor => "predictor",
@@ -137,6 +143,9 @@ impl Part {
                 format!(
                     "{name}: an event and its round; {nodes} nodes of 20 classes, 256 signatures, a limit; {policy}"
                 )
+            }
+            Self::Owners => {
+                "owners: 50 changes of owners and their round, every 5 ms; 10,000 nodes of 20 classes".to_owned()
             }
             Self::DynShare => "dynshare: a step of caps=ellsworth; 10,000 nodes of 20 classes, all busy".to_owned(),
             Self::Campaign => {
@@ -157,6 +166,10 @@ impl Part {
             Self::Rounds(Rounds { size, limit_us, rounds, .. }) => {
                 let rounds = if quick { rounds / 10 } else { *rounds };
                 Ok(Report::of(rounds::measure(*size, *limit_us, rounds)?))
+            }
+            Self::Owners => {
+                let size = Size { has_owners: true, ..SIZE };
+                Ok(Report::of(rounds::owners(size, OWNERS_US, if quick { 200 } else { 2_000 })?))
             }
             Self::DynShare => Ok(Report::of(dynshare::measure(SIZE.nodes, if quick { 20 } else { 200 })?)),
             Self::Campaign => campaign::measure(traces, quick),

@@ -78,6 +78,35 @@ pub fn measure(size: Size, limit_us: f64, rounds: usize) -> Result<Vec<Figure>> 
     Ok(figures)
 }
 
+/// Number of changes of owners in a second.
+const CHANGES: usize = 10_000;
+
+/// Interval between two rounds: the master collects events for this time.
+const BATCH: Span = Span::from_ms(5);
+
+/// Measures `rounds` rounds while owners come and leave. `limit_us` limits the 99th percentile.
+///
+/// # Errors
+/// If the core refuses an event.
+pub fn owners(size: Size, limit_us: f64, rounds: usize) -> Result<Vec<Figure>> {
+    let mut loaded = Loaded::new(size)?;
+    let count = CHANGES * usize::try_from(BATCH.ms())? / 1_000;
+    let (mut took, mut started) = (Vec::with_capacity(rounds), 0);
+    for _ in 0..rounds {
+        took.push(loaded.change_owners(count, BATCH)?);
+        started += took.last().map_or(0, |took| took.started);
+    }
+    let mut figures = vec![
+        Figure::new("jobs waiting", loaded.waiting() as f64, ""),
+        Figure::new("jobs running or suspended", loaded.running() as f64, ""),
+        Figure::new("changes of owners in a round", count as f64, ""),
+        Figure::new("jobs started meanwhile", started as f64, ""),
+        Figure::new("plans refused by the checker", loaded.rejected() as f64, "").within(Limit::AtMost(0.0)),
+    ];
+    figures.extend(both("changes of owners and their round", &took, (limit_us, "10,000 changes a second")));
+    Ok(figures)
+}
+
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroU32;
@@ -92,11 +121,23 @@ mod tests {
         assert_eq!(Times::new("one".to_owned(), vec![7_000]).at_permille(500), 7.0);
     }
 
+    /// Checks that jobs are suspended and started while owners come and leave.
+    #[test]
+    fn owners_of_a_small_cluster() {
+        let parts = limo_model::Overrides::default();
+        let size = Size { nodes: 200, waiting: 50, width: NonZeroU32::MIN, parts, depth: 512, has_owners: true };
+        let figures = owners(size, 5_000.0, 100).expect("measured");
+        let value = |name: &str| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);
+        assert_eq!(value("changes of owners in a round"), Some(50.0));
+        assert_eq!(value("plans refused by the checker"), Some(0.0));
+        assert!(value("jobs running or suspended") > Some(50.0), "{figures:?}");
+    }
+
     /// Checks that a small cluster fills up to its limit, and that all figures are present.
     #[test]
     fn a_small_cluster() {
         let parts = limo_model::Overrides::default();
-        let size = Size { nodes: 20, waiting: 50, width: NonZeroU32::MIN, parts, depth: 512 };
+        let size = Size { nodes: 20, waiting: 50, width: NonZeroU32::MIN, parts, depth: 512, has_owners: false };
         let figures = measure(size, 50.0, 100).expect("measured");
         let value = |name: &str| figures.iter().find(|figure| figure.name == name).map(|figure| figure.value);
         assert_eq!(value("jobs waiting"), Some(50.0));

@@ -10,12 +10,12 @@ use limo_sched::budget::possible;
 use limo_sched::{Options, RestRule};
 use serde_json::json;
 
-use crate::engine::simulate_load;
+use crate::engine::{SimulationError, simulate_load};
 use crate::history::again::{Again, Otherwise, Sources};
-use crate::history::figures::{Figures, as_json, table};
+use crate::history::figures::{EvictionSink, Evictions, Figures, as_json, table};
 use crate::history::past::Past;
 use crate::output::{Metrics, Output};
-use crate::record::{Heading, Summary, Window};
+use crate::record::{Heading, Sink, Summary, Window};
 use crate::setup::options::choose_from;
 use crate::setup::{Amount, Extent, Setting, files};
 
@@ -98,20 +98,28 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 fn simulated(past: &Past, otherwise: &Otherwise, out: Option<&Path>, replace: bool) -> Result<(Figures, Sources)> {
     let again = Again::new(past, otherwise);
     let heading = heading(past, otherwise);
-    let figures = |metrics: &Metrics, summary: Summary| Figures::of(metrics, summary.budgets, summary.end - past.start);
+    let figures = |metrics: &Metrics, (summary, evictions): (Summary, Evictions)| {
+        Figures::of(metrics, summary.budgets, summary.end - past.start, evictions)
+    };
     let figures = match out {
         Some(out) => {
             let mut output = Output::create(out, replace, heading)?;
-            let summary = simulate_load(&again, again.rules(), &mut output)?;
-            figures(output.metrics(), summary)
+            let simulated = into_sink(&again, &mut output)?;
+            figures(output.metrics(), simulated)
         }
         None => {
             let mut metrics = Metrics::new(&heading);
-            let summary = simulate_load(&again, again.rules(), &mut metrics)?;
-            figures(&metrics, summary)
+            let simulated = into_sink(&again, &mut metrics)?;
+            figures(&metrics, simulated)
         }
     };
     Ok((figures, again.sources()))
+}
+
+fn into_sink<S: Sink>(again: &Again, sink: &mut S) -> Result<(Summary, Evictions), SimulationError> {
+    let mut sink = EvictionSink { sink, evictions: Evictions::new() };
+    let summary = simulate_load(again, again.rules(), &mut sink)?;
+    Ok((summary, sink.evictions))
 }
 
 fn heading(past: &Past, otherwise: &Otherwise) -> Heading {
@@ -192,7 +200,7 @@ fn told(past: &Past, sources: Sources) -> Vec<String> {
     )];
     if unsteady + stretched > 0 {
         notes.push(format!(
-            "{} jobs were suspended, held at moved caps or requeued, so their running times were not measured: {unsteady} \
+            "{} jobs were held at moved caps, so their running times were not measured: {unsteady} \
              are as their profiles say, {stretched} without a profile took as long as they were on their units",
             unsteady + stretched
         ));

@@ -5,7 +5,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Attempt, Energy, JobId, Money, NodeId, Outcome, Part, Placement, Power, Slowdown, Span, StopReason, UnitId, Usage,
+    Attempt, Energy, Eviction, JobId, Money, NodeId, Outcome, Part, Placement, Power, Slowdown, Span, StopReason,
+    UnitId, Usage,
 };
 use limo_sched::Event;
 
@@ -14,7 +15,7 @@ use super::happen::Due;
 use super::machine::Machine;
 use super::task::{Task, evenly};
 use super::{Load, Present, Running, Simulation, SimulationError};
-use crate::record::{Sink, Steering};
+use crate::record::{Fate, Sink, Steering};
 
 /// State of changed runs; empty if jobs only start and end.
 #[derive(Default)]
@@ -195,7 +196,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let used = self.leave(id, &run);
         let usage = Usage { elapsed: self.now - run.started.unwrap_or(self.now), ..Usage::default() };
         self.apply(&Event::Ended { job: id, attempt, outcome: Outcome::Signaled(15), usage })?;
-        if let Some((StopReason::Evicted { why, .. }, _)) = stop {
+        if let Some((StopReason::Evicted { node, why }, _)) = stop {
+            if why == Eviction::Owner {
+                self.sink.evicted(self.load.row(index, Fate::Killed).number, attempt, &node);
+            }
             let lost = self.core.job(id).is_none().then_some(kept);
             self.count_evicted(&run, why, (worked, made), lost);
         }

@@ -3,9 +3,10 @@
 //!
 //! On the same hardware at the same cap, a run keeps its time and draw. On another unit, the ratio of the two profiles
 //! scales both, if both are known. If a job never ran, or did not end by itself, its time comes from its profile or
-//! time limit, else from the mean of the application's other runs. It is at least the original time. If a run was
-//! suspended, capped with changes or requeued, its time comes from its profile, else from its time on the unit, which
-//! is too long. Both kinds are counted. Cancellations, holds, releases and requeues keep their times. Failed jobs fail.
+//! time limit, else from the mean of the application's other runs. It is at least the original time. The time of a
+//! suspended run is that without its suspensions, and of a requeued job that of its last attempt. If the caps of a run
+//! moved, its time comes from its profile, else from its time on the unit, which is too long. Both kinds are counted.
+//! Owners come and leave at their times, and evict jobs by the rules of their groups. Cancellations, holds, releases and requeues keep their times. Failed jobs fail.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -64,7 +65,7 @@ pub struct Sources {
     /// Runs on another unit or at another cap with the measured time, because a profile is missing.
     pub unscaled: u64,
     pub estimated: u64,
-    /// Runs by profile, because they were suspended, capped with changes or requeued.
+    /// Runs by profile, because their caps moved.
     pub unsteady: u64,
     /// The same kind of run without a profile, with its time on the unit.
     pub stretched: u64,
@@ -229,8 +230,7 @@ mod tests {
 
     use super::*;
     use crate::engine::simulate_load;
-    use crate::history::figures::Figures;
-    use crate::history::past::PastJob;
+    use crate::history::{figures::Figures, past::PastJob};
     use crate::output::Metrics;
     use crate::record::Heading;
 
@@ -276,13 +276,13 @@ mod tests {
             start: at(0),
             end: at(0),
             changes: up.chain(submitted).collect(),
-            platform: crate::history::past::platform(&nodes),
+            platform: crate::history::platform::platform(&nodes),
             nodes,
             jobs,
             profiles: BTreeMap::new(),
             preset: Preset::Limo,
             options: Options::default(),
-            figures: Figures::of(&Metrics::new(&heading()), Vec::new(), Span::ZERO),
+            figures: Figures::of(&Metrics::new(&heading()), Vec::new(), Span::ZERO, BTreeMap::new()),
             unfinished: 0,
             differences: 0,
         }
@@ -305,7 +305,7 @@ mod tests {
         let mut metrics = Metrics::new(&heading());
         let summary = simulate_load(&again, again.rules(), &mut metrics).expect("possible");
         // The jobs run in turn, with waits of 0 s and 100 s. The energy is 10 W for 200 s and 5 W for 150 s.
-        let figures = Figures::of(&metrics, summary.budgets, summary.end - at(0));
+        let figures = Figures::of(&metrics, summary.budgets, summary.end - at(0), BTreeMap::new());
         assert_eq!((figures.jobs, figures.ended), (3, 2));
         assert_eq!((figures.mean_wait, figures.max_wait), (Span::from_secs(50), Span::from_secs(100)));
         assert_eq!((figures.span, figures.energy), (Span::from_secs(200), Energy::from_joules(2_750)));
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(on(&past, 1, 1), (3_600, Some(30_000), [0, 0, 0, 1]));
     }
 
-    /// Checks that the time of a suspended run is not used, but its profile is, and is counted.
+    /// Checks that the time of a run with moved caps is not used, but its profile is, and is counted.
     #[test]
     fn a_run_that_was_not_steady_was_not_measured() {
         let mut past = past(vec![node("n1", "a")], vec![job(1, Some(100)), job(2, Some(30))]);

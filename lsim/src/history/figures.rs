@@ -1,11 +1,45 @@
 //! Figures of a cluster's history and of its simulations, as a table and as JSON.
 
-use limo_model::{Energy, Money, Span};
+use std::collections::BTreeMap;
+
+use limo_model::{Attempt, Energy, Money, Span};
+use limo_sched::State;
 use serde_json::{Value, json};
 
 use super::shown;
 use crate::output::Metrics;
-use crate::record::BudgetPeriod;
+use crate::record::{BudgetPeriod, JobRow, Sample, Sink, Summary, WriteError};
+
+/// Node whose owner evicted an attempt, by the number of the job and of the attempt.
+pub type Evictions = BTreeMap<(i64, Attempt), String>;
+
+/// Sink that also keeps the evictions.
+pub struct EvictionSink<'s, S> {
+    pub sink: &'s mut S,
+    pub evictions: Evictions,
+}
+
+impl<S: Sink> Sink for EvictionSink<'_, S> {
+    fn job(&mut self, job: &JobRow<'_>) -> Result<(), WriteError> {
+        self.sink.job(job)
+    }
+
+    fn sample(&mut self, sample: &Sample) -> Result<(), WriteError> {
+        self.sink.sample(sample)
+    }
+
+    fn finish(&mut self, summary: &Summary) -> Result<(), WriteError> {
+        self.sink.finish(summary)
+    }
+
+    fn round(&mut self, state: &State) {
+        self.sink.round(state);
+    }
+
+    fn evicted(&mut self, number: i64, attempt: Attempt, node: &str) {
+        self.evictions.insert((number, attempt), node.to_owned());
+    }
+}
 
 /// Figures to compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +57,11 @@ pub struct Figures {
     pub budgets: Vec<BudgetPeriod>,
     /// Time from the first entry to the last end.
     pub span: Span,
+    pub evictions: Evictions,
 }
 
 impl Figures {
-    pub fn of(metrics: &Metrics, budgets: Vec<BudgetPeriod>, span: Span) -> Self {
+    pub fn of(metrics: &Metrics, budgets: Vec<BudgetPeriod>, span: Span, evictions: Evictions) -> Self {
         Self {
             jobs: metrics.jobs(),
             ended: metrics.counts.completed + metrics.counts.killed,
@@ -37,6 +72,7 @@ impl Figures {
             outside_millionths: metrics.outside_limits_millionths(),
             budgets,
             span,
+            evictions,
         }
     }
 
@@ -51,6 +87,7 @@ impl Figures {
             self.energy.to_string(),
             self.cost.map_or_else(|| "-".to_owned(), |cost| cost.to_string()),
             percent(self.outside_millionths),
+            self.evictions.len().to_string(),
         ];
         let spent = |period: &BudgetPeriod| {
             let over = if period.spent > period.energy { " (over)" } else { "" };
@@ -70,6 +107,7 @@ impl Figures {
                 "spent_j": period.spent.joules(),
             })
         };
+        let eviction = |((job, attempt), node): (&(i64, Attempt), &String)| json!({"job": job, "attempt": attempt.0, "node": node});
         json!({
             "name": name,
             "jobs": self.jobs,
@@ -81,12 +119,14 @@ impl Figures {
             "cost": self.cost.map(Money::eur),
             // Millionths are at most 10^6, which is exact in an f64.
             "outside_limits_share": self.outside_millionths as f64 / 1e6,
+            "evictions": self.evictions.iter().map(eviction).collect::<Vec<_>>(),
             "budgets": self.budgets.iter().map(budget).collect::<Vec<_>>(),
         })
     }
 }
 
-const ROWS: [&str; 8] = ["jobs", "of them ended", "mean wait", "max wait", "time", "energy", "cost", "outside limits"];
+const ROWS: [&str; 9] =
+    ["jobs", "of them ended", "mean wait", "max wait", "time", "energy", "cost", "outside limits", "evictions"];
 
 /// Formats a table: a line for each figure, a column for each history.
 pub fn table(columns: &[(String, &Figures)]) -> String {
@@ -148,6 +188,7 @@ mod tests {
             outside_millionths: 500_000,
             budgets: Vec::new(),
             span: Span::from_secs(3_600),
+            evictions: Evictions::new(),
         };
         let (one, two) = (figures(3, None), figures(10, Some(Money::from_micro(1_000_000))));
         let text = table(&[("as it was".to_owned(), &one), ("easy".to_owned(), &two)]);

@@ -4,7 +4,9 @@
 pub mod again;
 pub mod figures;
 pub mod past;
+pub mod platform;
 pub mod replay;
+pub mod work;
 
 use limo_model::Time;
 

@@ -1,21 +1,22 @@
 //! Reads the history of a live cluster from its journal: jobs with their real running times and energies, nodes,
 //! changes of settings, and its figures.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, bail};
 use limo_journal::{Entry, HistoryEntry};
 use limo_model::{
-    Became, Condition, Cores, Dependency, Energy, JobEnd, JobId, Money, NodeSpec, Part, Power, Preset, Profile,
-    ProfileKey, Request, Span, StopReason, Time, UnitKind,
+    Attempt, Became, Condition, Cores, Dependency, Energy, Eviction, JobEnd, JobId, Money, NodeSpec, Part, Power,
+    Preset, Profile, ProfileKey, Request, Span, StopReason, Time, UnitKind,
 };
 use limo_sched::{Array, Command, Core, Event, Finished, Options};
 use limo_trace::Platform;
-use limo_trace::platform::{Draw, Group, Names, Rest};
 
-use super::figures::Figures;
+use super::figures::{Evictions, Figures};
+use super::platform::platform;
 use super::replay::Replay;
+use super::work::Works;
 use crate::engine::{Change, Spending};
 use crate::output::Metrics;
 use crate::record::{ByState, Fate, Heading, JobRow, Sample};
@@ -38,12 +39,13 @@ pub struct PastJob {
 /// A measured run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
+    /// Duration of the last attempt, without its suspensions.
     pub span: Span,
     /// True if the run ended by itself; otherwise it would have been longer.
     pub whole: bool,
     /// True if the run ended by itself with a failure.
     pub failed: bool,
-    /// True if the run was never suspended, and had only one cap and one attempt.
+    /// True if the caps of the run never moved.
     pub steady: bool,
     /// Draw above idle; `None` if unknown.
     pub draw: Option<Power>,
@@ -130,8 +132,8 @@ struct Reader {
     sampled: Option<Time>,
     spending: Spending,
     differences: u64,
-    /// Jobs that were requeued.
-    requeued: BTreeSet<JobId>,
+    work: Works,
+    evictions: Evictions,
 }
 
 impl Default for Reader {
@@ -149,7 +151,8 @@ impl Default for Reader {
             sampled: None,
             spending: Spending::default(),
             differences: 0,
-            requeued: BTreeSet::new(),
+            work: Works::default(),
+            evictions: Evictions::new(),
         }
     }
 }
@@ -178,10 +181,11 @@ impl Reader {
             Entry::Event(_) => {}
             Entry::Round(round) => {
                 for command in &round.commands {
-                    if let Command::Stop { job, why, .. } = command
-                        && why.runs_again()
+                    self.work.command(core, command);
+                    if let Command::Stop { job, attempt, why: StopReason::Evicted { node, why: Eviction::Owner } } =
+                        command
                     {
-                        self.requeued.insert(*job);
+                        self.evicted(*job, *attempt, node);
                     }
                 }
                 round.finished.iter().for_each(|finished| self.finished(finished));
@@ -191,7 +195,12 @@ impl Reader {
         self.sampled = Some(at);
     }
 
+    fn evicted(&mut self, job: JobId, attempt: Attempt, node: &str) {
+        self.evictions.entry((number(job), attempt)).or_insert_with(|| node.to_owned());
+    }
+
     fn event(&mut self, core: &Core, at: Time, event: &Event) {
+        self.work.event(at, event);
         match event {
             Event::Submitted { job, request } => self.submitted(*job, request, at),
             // Each task is a separate job in the simulation.
@@ -217,8 +226,14 @@ impl Reader {
                 let steer = |index: &usize| (at, Change::Steer { index: *index, event: Box::new(event.clone()) });
                 self.changes.extend(self.ids.get(job).map(steer));
             }
+            // The core of the simulation evicts, too, by the time at which the owner came.
+            Event::Evicted { job, attempt, node, why: Eviction::Owner } => {
+                let name = core.node(*node).map(|node| node.spec().name.clone()).unwrap_or_default();
+                self.evicted(*job, *attempt, &name);
+            }
             // The simulation itself makes these events.
-            Event::TakenBack { .. }
+            Event::Evicted { .. }
+            | Event::TakenBack { .. }
             | Event::NumbersRaised { .. }
             | Event::Started { .. }
             | Event::Ended { .. }
@@ -277,14 +292,13 @@ impl Reader {
             JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => (Fate::Unfinished, false),
             JobEnd::Refused { .. } => (Fate::Refused, false),
         };
-        let span = finished.started.map_or(Span::ZERO, |started| finished.ended - started);
+        let work = self.work.take(finished.job);
         if let (JobEnd::Ran { .. }, Some((hardware, cap))) = (&finished.end, unit(&self.nodes, &finished.placement)) {
-            let draw = if span > Span::ZERO { finished.account.energy.over(span) } else { Power::ZERO };
-            // The energy of a requeued job includes all of its attempts.
-            let again = self.requeued.contains(&finished.job);
+            // The energy includes that of all attempts.
+            let (span, all) = (work.last, work.before + work.last);
+            let draw = Some(if all > Span::ZERO { finished.account.energy.over(all) } else { Power::ZERO });
             let failed = whole && !Became::of(&finished.end).meets(Condition::AfterOk);
-            let (steady, draw, hardware) =
-                (finished.steady && !again, Some(draw).filter(|_| !again), hardware.to_owned());
+            let (steady, hardware) = (finished.steady || !work.moved, hardware.to_owned());
             self.jobs[index].ran = Some(Ran { span, whole, failed, steady, draw, hardware, cap });
         }
         let end = finished.started.map(|_| finished.ended);
@@ -312,7 +326,7 @@ impl Reader {
         self.hold_until(core, end);
         self.metrics.end(end);
         self.changes.push((end, Change::Nothing));
-        let figures = Figures::of(&self.metrics, self.spending.periods(), end - start);
+        let figures = Figures::of(&self.metrics, self.spending.periods(), end - start, self.evictions);
         let settings = core.settings();
         Past {
             start,
@@ -331,10 +345,14 @@ impl Reader {
     }
 }
 
+fn number(job: JobId) -> i64 {
+    i64::try_from(job.0).unwrap_or(i64::MAX)
+}
+
 /// Returns the data of a job before it runs.
 pub fn row(job: &PastJob, fate: Fate) -> JobRow<'static> {
     JobRow {
-        number: i64::try_from(job.id.0).unwrap_or(i64::MAX),
+        number: number(job.id),
         submit: job.submitted,
         processors: job.processors,
         walltime: job.request.time_limit,
@@ -364,37 +382,5 @@ fn sample(core: &Core, at: Time) -> Sample {
         queued: 0,
         running: 0,
         processors: ByState::default(),
-    }
-}
-
-/// Returns the draws of the nodes, each in its own group.
-pub fn platform(nodes: &[NodeSpec]) -> Platform {
-    Platform { groups: nodes.iter().map(group).collect() }
-}
-
-/// Converts a node for the engine: all of its units together.
-fn group(spec: &NodeSpec) -> Group {
-    let cores = spec.units.iter().map(|unit| unit.cores).sum();
-    let nameplate: Power = spec.units.iter().map(|unit| unit.nameplate).sum();
-    let draw = Draw { idle: spec.idle, busy: spec.idle + nameplate };
-    let rest = spec.rest().map(|rest| Rest {
-        draw: rest.draw,
-        down_time: rest.down.span,
-        down_draw: rest.down.draw,
-        up_time: rest.up.span,
-        up_draw: rest.up.draw,
-    });
-    Group {
-        names: Names::One(spec.name.clone()),
-        count: 1,
-        cores,
-        memory: Some(spec.memory),
-        hardware: spec.units.first().map(|unit| unit.hardware.clone()).unwrap_or_default(),
-        units: Vec::new(),
-        start_delay: Span::ZERO,
-        variation: None,
-        draw,
-        believed: draw,
-        rest,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Power, Span, Time};
 
-use super::{awaits, groups, lost, sessions, sleep, steer};
+use super::{awaits, groups, lost, owners, sessions, sleep, steer};
 use crate::account::{Bill, cost_of};
 use crate::cluster::Cluster;
 use crate::refused::Refused;
@@ -227,6 +227,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
             node.sleep = Sleep::Awake;
             node.idle_since = now;
             hide_jobs(cluster, id, now);
+            owners::reached(cluster, now, id);
             id
         }
         None => enter(cluster, now, spec),
@@ -294,6 +295,7 @@ pub(super) fn away(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
         cluster.index.readings.remove(&(reading.at, id));
     }
     hide_jobs(cluster, id, now);
+    owners::reached(cluster, now, id);
     renew(cluster, id, now);
     refresh_place(cluster, id, now);
     awaits::failed(cluster, id);

@@ -157,13 +157,29 @@ fn owner_of(cluster: &Cluster, id: JobId) -> Option<&Node> {
 }
 
 /// Returns the time at which the first of the owners who are there evicts a job. One that may not run again is only
-/// suspended.
+/// suspended. An unreachable node evicts its jobs by itself.
 fn evicted_at(cluster: &Cluster, now: Time, job: &Job) -> Option<Time> {
     let assignment = job.assignment().filter(|_| job.request.may_requeue)?;
     let suspended = job.causes().and_then(|causes| causes.since_of(Cause::Owner)).unwrap_or(now);
     let nodes = limo_model::nodes(&assignment.placement).filter_map(|node| cluster.state.node(node));
     let evicts = |node: &Node| Some(node.owner.suspends_since()?.max(suspended) + node.owner.rules?.evict_after);
-    nodes.filter_map(evicts).min()
+    nodes.filter(|node| node.is_connected()).filter_map(evicts).min()
+}
+
+/// Handles a node that became unreachable, or reachable again: its owner may have left meanwhile, and its jobs may have ended.
+/// When it is back, the time until an eviction begins anew, because the owner may have come a moment ago.
+pub(super) fn reached(cluster: &mut Cluster, now: Time, id: NodeId) {
+    let suspends = |node: &&Node| node.owner.suspends_since().is_some();
+    let Some(node) = cluster.state.node(id).filter(suspends) else { return };
+    let anew = node.owner.rules.filter(|_| node.is_connected()).map(|rules| now + rules.evict_after);
+    for id in cluster.jobs_on(id) {
+        let Some(job) = cluster.state.jobs.get(id) else { continue };
+        let at = evicted_at(cluster, now, job).map(|at| anew.map_or(at, |anew| at.max(anew)));
+        with_times(cluster, id, |job| match &mut job.phase {
+            Phase::Suspended(assignment, _, causes) if assignment.stop.is_none() => causes.add_owner(now, at),
+            _ => {}
+        });
+    }
 }
 
 fn suspend(cluster: &mut Cluster, now: Time, id: JobId) {

@@ -6,7 +6,7 @@ use crate::lexer::{Line, lines, words};
 const LINE_LIMIT: usize = 400;
 
 /// Tests with a sleep that does not wait for a condition, and the reason.
-const SLEEPERS: [(&str, &str); 11] = [
+const SLEEPERS: [(&str, &str); 12] = [
     ("tests/src/until.rs", "looks again and again, with a limit: how the other tests wait for what reports no event"),
     ("tests/src/bin/limo-workload.rs", "a program whose work is to take its time"),
     ("tests/tests/e2e/master_crash.rs", "chooses the random instant of a kill"),
@@ -17,6 +17,7 @@ const SLEEPERS: [(&str, &str); 11] = [
     ("tests/tests/adversity/probes.rs", "looks at a steady rate for as long as the run lasts"),
     ("tests/tests/statements/life.rs", "chooses how long a failure lasts, and when the next thing happens"),
     ("tests/tests/statements/looks.rs", "looks at a steady rate for as long as the run lasts"),
+    ("tests/tests/owners/main.rs", "chooses when owners come and how long failures last"),
     ("tests/tests/e2e/torrent.rs", "writes at a steady rate, so that bytes are under way at each kill"),
 ];
 
