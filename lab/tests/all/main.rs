@@ -5,6 +5,7 @@ mod compat;
 mod compat_2018;
 mod heterogeneity;
 mod oracles;
+mod pools;
 mod predictor;
 mod refusals;
 mod traces;
