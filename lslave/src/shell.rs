@@ -231,6 +231,9 @@ impl Shell {
             }
             Answer::Stopping { handle, why } => Input::Stopping { handle, why },
             Answer::Exited { handle, ended } => Input::Exited { handle, ended },
+            Answer::Checkpointed { handle, ran } => {
+                Input::Checkpointed { handle, ran: Span::from_ms(i64::try_from(ran).unwrap_or(i64::MAX)) }
+            }
             Answer::Emptied { handle, left } => Input::Emptied { handle, left },
         };
         self.feed(input);

@@ -16,6 +16,9 @@ pub struct Restart {
     pub most: Option<u32>,
     /// Running time between its checkpoints, if it has any.
     pub checkpoint: Option<CheckpointEvery>,
+    /// Signal at which its processes make a checkpoint.
+    #[serde(default)]
+    pub signal: Option<i32>,
 }
 
 /// Number of evictions of a job, by reason.
@@ -56,7 +59,9 @@ impl<T: FromStr<Err: fmt::Display>> FromStr for LimitOrNone<T> {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self(None)),
-            text => text.parse().map(|limit| Self(Some(limit))).map_err(|error| format!("`{text}` is not none: {error}")),
+            text => {
+                text.parse().map(|limit| Self(Some(limit))).map_err(|error| format!("`{text}` is not none: {error}"))
+            }
         }
     }
 }
