@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use limo_containment::Group;
-use limo_model::{Attempt, JobId, NodeSpec};
+use limo_model::{Attempt, JobId, NodeSpec, Span};
 use limo_node::{Effect, Input, LAUNCH_DEADLINE_S, LaunchOrder, Moment, Node, Parts, Recovery, Script};
 use limo_power::{MeterError, Reading};
 use limo_proto::{Frame, MasterToNode};
