@@ -6,7 +6,8 @@ use std::path::Path;
 
 use limo_feeds::grid::Mode;
 use limo_model::{
-    Budgets, Cause, Causes, FileFacts, JobEnd, JobId, Meter, Placement, Power, Request, Time, UnitId, clip, host_list,
+    Budgets, Cause, Causes, FileFacts, JobEnd, JobId, Meter, Placement, Power, Request, Span, Time, UnitId, clip,
+    host_list,
 };
 use limo_proto::{
     ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
@@ -38,6 +39,8 @@ pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clo
         start_now_cost: finished.account.start_now_cost.filter(|_| ran),
         measured: ran.then_some(finished.usage.energy.is_some()),
         confidence: finished.usage.energy.map(|_| finished.usage.confidence),
+        evictions: finished.evictions,
+        kept: Some(finished.kept.ran).filter(|ran| *ran > Span::ZERO),
         ..base((finished.job, submitted), &request, Some(live), (&finished.placement, nodes))
     }
 }
@@ -85,6 +88,8 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         priority: matches!(job.phase, Phase::Waiting(_)).then(|| core.standing(now, job)),
         unreachable: assignment.map(|assignment| missing::of_job(core, assignment)).unwrap_or_default(),
         suspended: job.causes().map(|causes| suspension(causes, (core, now))),
+        evictions: job.evictions,
+        kept: Some(job.kept_so_far()).filter(|ran| *ran > Span::ZERO),
         explores: assignment.and_then(|assignment| explored(&job.request, assignment)),
         ..base((id, clock.shown(job.submitted)), &job.request, live, (placement, core.nodes()))
     }
@@ -152,6 +157,8 @@ fn base(
         explores: None,
         queue: request.queue.clone(),
         widths: request.widths.map(|widths| (widths, request.nodes)),
+        evictions: Default::default(),
+        kept: None,
     }
 }
 

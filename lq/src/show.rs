@@ -4,7 +4,7 @@ use limo_client::{
     Clock, Failure, Master, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label, marked, or_dash,
     plain,
 };
-use limo_model::{Allowance, Memory, WhenUsed};
+use limo_model::{Allowance, Evictions, Memory, WhenUsed};
 use limo_proto::{JobReport, PackedTasks, Selector};
 
 use crate::columns::{places, time_run, unreachable};
@@ -76,6 +76,8 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("started", job.started.map(time));
     fact("ended", job.ended.map(time));
     fact("ran for", job.started.map(|_| elapsed(time_run(job, clock))));
+    fact("evicted", evicted(job.evictions));
+    fact("checkpoint", job.kept.map(|ran| format!("{} kept", elapsed(ran))));
     fact("time limit", job.time_limit.map(|span| span.to_string()));
     fact("may use", job.allowance.map(allowance));
     fact("used up", job.used_up.map(|used_up| used_up.to_string()));
@@ -102,6 +104,14 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
         }),
     );
     text
+}
+
+/// Formats the number of evictions, such as `by owners: 2, by reboots: 1`.
+fn evicted(evictions: Evictions) -> Option<String> {
+    let by = |who: &str, count: u32| (count > 0).then(|| format!("by {who}: {count}"));
+    let parts = [by("owners", evictions.by_owner), by("reboots", evictions.by_reboot)];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// Formats packed tasks with their nodes, such as `8, packed: n0 4, n1 2, n2 2`.

@@ -19,6 +19,7 @@ use crate::files::FileArgs;
 use crate::gres::GresArgs;
 use crate::login;
 use crate::priority::PriorityArgs;
+use crate::restart::RestartArgs;
 use crate::tasks::TaskArgs;
 use crate::work::ScriptArgs;
 
@@ -47,6 +48,8 @@ pub struct Args {
     pub when: WhenArgs,
     #[command(flatten)]
     pub power: PowerArgs,
+    #[command(flatten)]
+    pub restart: RestartArgs,
     #[command(flatten)]
     pub priority: PriorityArgs,
     #[command(flatten)]
@@ -187,7 +190,7 @@ pub struct HowArgs {
 }
 
 /// Options for new jobs only. clap treats a structure of options as a group with its name.
-const NEW_JOBS: [&str; 14] = [
+const NEW_JOBS: [&str; 15] = [
     "command",
     "JobArgs",
     "ResourceArgs",
@@ -195,6 +198,7 @@ const NEW_JOBS: [&str; 14] = [
     "TaskArgs",
     "WhenArgs",
     "PowerArgs",
+    "RestartArgs",
     "PriorityArgs",
     "ScriptArgs",
     "FileArgs",
@@ -321,6 +325,7 @@ mod tests {
             "-I",
             "--requeue",
             "--energy-limit=1kWh",
+            "--max-restarts=1",
             "--priority=1",
             "--nice",
             "--wrap=true",

@@ -18,6 +18,7 @@ mod login;
 mod priority;
 mod pumps;
 mod resources;
+mod restart;
 mod script;
 mod session;
 mod signals;

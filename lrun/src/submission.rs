@@ -144,6 +144,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         widths: args.tasks.widths(),
         malleable: false,
         predicted: Vec::new(),
+        restart: args.restart.restart(),
     })
 }
 

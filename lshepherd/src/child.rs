@@ -59,6 +59,7 @@ struct Birth {
     shell_argv: Vec<*const c_char>,
     env: Texts,
     directory: CString,
+    checkpoints: Option<CString>,
     umask: u32,
     identity: Option<Identity>,
     stdin: Option<CString>,
@@ -142,6 +143,7 @@ pub fn begin(plan: Plan, descriptors: Vec<OwnedFd>, limits: Limits, entry: Optio
         shell_argv,
         env: Texts::new(&plan.env)?,
         directory: text_of(&plan.directory)?,
+        checkpoints: plan.checkpoints.as_deref().map(text_of).transpose()?,
         umask: plan.umask & 0o777,
         identity: plan.identity,
         stdin: plan.stdin.as_deref().map(text_of).transpose()?,
@@ -271,6 +273,14 @@ unsafe fn prepare(birth: &Birth) -> Done {
         }
         call(libc::SYS_umask, [birth.umask as usize, 0, 0, 0, 0]);
         check(Step::Directory, call(libc::SYS_chdir, [birth.directory.as_ptr() as usize, 0, 0, 0, 0]))?;
+        if let Some(name) = &birth.checkpoints {
+            let name = [libc::AT_FDCWD as usize, name.as_ptr() as usize, 0o777, 0, 0];
+            match check(Step::Checkpoints, call(libc::SYS_mkdirat, name)) {
+                // An earlier attempt has made it.
+                Ok(_) | Err((_, libc::EEXIST)) => {}
+                Err(failed) => return Err(failed),
+            }
+        }
         if let Some(name) = &birth.stdin {
             open(Step::Stdin, name, libc::O_RDONLY, 0)?;
             // A directory can be opened, but not read.

@@ -219,11 +219,15 @@ impl Shepherd {
     }
 
     pub fn time_passed(&mut self, now: BootTime) {
-        let (mut late, mut stopping) = (Vec::new(), Vec::new());
+        let (mut late, mut stopping, mut checkpointed) = (Vec::new(), Vec::new(), Vec::new());
         let running = self.attempts.iter_mut().filter(|(_, attempt)| !matches!(attempt.phase, Phase::Idle));
         for (&handle, attempt) in running {
             match attempt.watch.due(self.lease, now) {
                 Some(Due::Warn(signal)) => attempt.signal(signal),
+                Some(Due::Checkpoint(signal, ran)) => {
+                    checkpointed.push((handle, ran));
+                    attempt.signal(signal);
+                }
                 Some(Due::Term(why)) => {
                     stopping.push((handle, why));
                     attempt.terminate();
@@ -238,6 +242,9 @@ impl Shepherd {
         }
         for (handle, why) in stopping {
             self.tell(handle, Answer::Stopping { handle, why });
+        }
+        for (handle, ran) in checkpointed {
+            self.checkpointed(handle, ran);
         }
         for handle in late {
             self.give_up(handle);

@@ -1,4 +1,4 @@
-//! The timers of one job: time limit, lease, and the time from TERM to KILL. Independent of clocks and processes.
+//! The timers of one job: time limit, lease, checkpoints, and the time from TERM to KILL. Independent of clocks and processes.
 
 use limo_shepherd::{BootTime, Launch, Why};
 
@@ -14,6 +14,12 @@ pub struct Watch {
     since: Option<BootTime>,
     /// A signal, and its time before the limit in milliseconds; `None` once it was sent.
     warning: Option<(i32, u64)>,
+    /// A signal, and the running time from one to the next in milliseconds.
+    checkpoint: Option<(i32, u64)>,
+    /// Running time until `since`, in milliseconds.
+    ran: u64,
+    /// Running time at the last checkpoint.
+    checkpointed: u64,
     leased: bool,
     /// Milliseconds from TERM to KILL when a timer ends the job.
     grace: u64,
@@ -32,14 +38,18 @@ struct Stop {
 pub enum Due {
     /// A signal that the job's user requested.
     Warn(i32),
+    /// A signal for a checkpoint, after this running time in milliseconds.
+    Checkpoint(i32, u64),
     Term(Why),
     Kill,
 }
 
 impl Watch {
     pub fn new(launch: &Launch) -> Self {
-        let Launch { time_limit: limit, warning, kill_grace: grace, lease, .. } = *launch;
-        Self { limit, warning, grace, leased: lease.is_some(), ..Self::default() }
+        let Launch { time_limit: limit, warning, checkpoint, kill_grace: grace, lease, .. } = *launch;
+        // A time of 0 would be due at any time.
+        let checkpoint = checkpoint.filter(|(_, every)| *every > 0);
+        Self { limit, warning, checkpoint, grace, leased: lease.is_some(), ..Self::default() }
     }
 
     /// Starts the time limit: the command runs from now on.
@@ -59,6 +69,7 @@ impl Watch {
             (true, Some(since)) => {
                 let used = now.0.saturating_sub(since.0);
                 self.limit = self.limit.map(|limit| limit.saturating_sub(used));
+                self.ran = self.ran.saturating_add(used);
                 self.since = None;
             }
             (false, None) => self.since = Some(now),
@@ -98,11 +109,17 @@ impl Watch {
         Some(BootTime(self.limit_at()?.0.saturating_sub(before)))
     }
 
+    fn checkpoint_at(&self) -> Option<BootTime> {
+        let (_, every) = self.checkpoint?;
+        let more = self.checkpointed.saturating_add(every).saturating_sub(self.ran);
+        Some(self.since?.plus(more))
+    }
+
     /// Returns the next due time. `lease` is the end of all leases.
     pub fn deadline(&self, lease: Option<BootTime>) -> Option<BootTime> {
         let end = [self.limit_at(), lease.filter(|_| self.leased)].into_iter().flatten().min();
         match self.stop {
-            None => end.into_iter().chain(self.warn_at()).min(),
+            None => end.into_iter().chain(self.warn_at()).chain(self.checkpoint_at()).min(),
             // A long grace does not outlive the limit or the lease.
             Some(Stop { kill_at, .. }) => kill_at.map(|at| end.map_or(at, |end| at.min(end.plus(self.grace)))),
         }
@@ -122,10 +139,17 @@ impl Watch {
             () if over(lease.filter(|_| self.leased)) => Why::Lease,
             () if over(self.limit_at()) => Why::Limit,
             () if over(self.warn_at()) => return self.warning.take().map(|(signal, _)| Due::Warn(signal)),
+            () if over(self.checkpoint_at()) => return self.checkpoint(now),
             () => return None,
         };
         self.stop = Some(Stop { why, kill_at: Some(now.plus(self.grace)) });
         Some(Due::Term(why))
+    }
+
+    fn checkpoint(&mut self, now: BootTime) -> Option<Due> {
+        let (signal, _) = self.checkpoint?;
+        self.checkpointed = self.ran.saturating_add(now.0.saturating_sub(self.since?.0));
+        Some(Due::Checkpoint(signal, self.checkpointed))
     }
 }
 
@@ -144,7 +168,27 @@ mod tests {
         let (handle, lease) = (Handle(1), leased.then_some(at(0)));
         let launch_deadline = 1000;
         let (claim, kept) = (None, limo_shepherd::Kept::default());
-        Watch::new(&Launch { handle, time_limit, warning: None, kill_grace, lease, launch_deadline, claim, kept })
+        let (warning, checkpoint) = (None, None);
+        Watch::new(&Launch { handle, time_limit, warning, checkpoint, kill_grace, lease, launch_deadline, claim, kept })
+    }
+
+    #[test]
+    fn checkpoints_come_after_running_time_without_suspensions() {
+        let mut watch = Watch { checkpoint: Some((12, 30)), ..timers(Some(100), 10, false) };
+        assert_eq!(watch.deadline(None), None, "it has not begun");
+        watch.begins(at(1000));
+        assert_eq!((watch.deadline(None), watch.due(None, at(1029))), (Some(at(1030)), None));
+        assert_eq!(watch.due(None, at(1030)), Some(Due::Checkpoint(12, 30)));
+        assert_eq!((watch.deadline(None), watch.due(None, at(1030))), (Some(at(1060)), None));
+        watch.frozen(true, at(1040));
+        assert_eq!((watch.deadline(None), watch.due(None, at(9000))), (None, None));
+        watch.frozen(false, at(5000));
+        assert_eq!((watch.deadline(None), watch.due(None, at(5019))), (Some(at(5020)), None));
+        // A late one counts as late, and the next one is due a whole interval later.
+        assert_eq!(watch.due(None, at(5025)), Some(Due::Checkpoint(12, 65)));
+        assert_eq!(watch.deadline(None), Some(at(5055)));
+        assert!(watch.stop(Why::Stop, at(5100)));
+        assert_eq!((watch.deadline(None), watch.due(None, at(5099))), (Some(at(5070)), Some(Due::Kill)));
     }
 
     #[test]

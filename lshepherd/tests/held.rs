@@ -92,6 +92,7 @@ impl Connection {
             handle: HANDLE,
             time_limit: None,
             warning: None,
+            checkpoint: None,
             kill_grace: 100,
             lease: None,
             launch_deadline: 30_000,

@@ -100,6 +100,7 @@ fn plain() -> Launch {
         handle: Handle(1),
         time_limit: None,
         warning: None,
+        checkpoint: None,
         kill_grace: 100,
         lease: None,
         launch_deadline: 30_000,

@@ -155,8 +155,15 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
         group: Vec::new(),
         no_new_privs: false,
         session: None,
+        checkpoints: checkpoint_directory(exec, around.spec).map(String::into_bytes),
     };
     Ok(Prepared { plan, descriptors, kept, explanation })
+}
+
+/// Returns the name of the directory for checkpoints, in the job's directory, if the job makes any. All attempts have the
+/// same one.
+fn checkpoint_directory(exec: &DoExec, spec: &NodeSpec) -> Option<String> {
+    exec.checkpoint.map(|_| format!("limo-checkpoint-{}", facts(exec, spec, 0).own_number()))
 }
 
 /// Returns the command for the hardware of the job, if it differs.

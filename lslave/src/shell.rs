@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use limo_containment::Group;
-use limo_model::{Attempt, JobId, NodeSpec};
+use limo_model::{Attempt, JobId, NodeSpec, Span};
 use limo_node::{Effect, Input, LAUNCH_DEADLINE_S, LaunchOrder, Moment, Node, Parts, Recovery, Script};
 use limo_power::{MeterError, Reading};
 use limo_proto::{Frame, MasterToNode};
@@ -231,6 +231,9 @@ impl Shell {
             }
             Answer::Stopping { handle, why } => Input::Stopping { handle, why },
             Answer::Exited { handle, ended } => Input::Exited { handle, ended },
+            Answer::Checkpointed { handle, ran } => {
+                Input::Checkpointed { handle, ran: Span::from_ms(i64::try_from(ran).unwrap_or(i64::MAX)) }
+            }
             Answer::Emptied { handle, left } => Input::Emptied { handle, left },
         };
         self.feed(input);

@@ -333,6 +333,7 @@ impl Shepherds {
             | Answer::Stopping { handle, .. }
             | Answer::Exited { handle, .. }
             | Answer::Emptied { handle, .. }
+            | Answer::Checkpointed { handle, .. }
             | Answer::Moved { handle } => Some(*handle),
             Answer::Hello { .. } | Answer::Trouble { .. } | Answer::Ready => None,
         }

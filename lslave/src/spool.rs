@@ -267,6 +267,7 @@ mod tests {
             task: None,
             share: None,
             lease: None,
+            checkpoint: None,
         };
         Record::Intent(Box::new(Intent { exec, cookie: "cookie".into(), boot: "boot".into() }))
     }

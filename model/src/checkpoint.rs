@@ -12,6 +12,15 @@ const SHORTEST: Span = Span::from_secs(1);
 /// Longest time between two checkpoints.
 const LONGEST: Span = Span::from_secs(30 * 86_400);
 
+/// A signal at which the processes of a job make a checkpoint, and the running time from one to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Number of the signal on Linux.
+    pub signal: i32,
+    /// Running time, without suspensions.
+    pub every: Span,
+}
+
 /// Running time from one checkpoint of a job to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -38,9 +47,21 @@ impl FromStr for CheckpointEvery {
             return Ok(Self::Auto);
         }
         let span = text.parse::<Span>().map_err(|_| format!("`{text}` is not a span such as 15min, or auto"))?;
-        match (SHORTEST..=LONGEST).contains(&span) {
-            true => Ok(Self::Span(span)),
-            false => Err(format!("{span} is not between {SHORTEST} and {LONGEST}")),
+        Self::Span(span).checked()
+    }
+}
+
+impl CheckpointEvery {
+    /// Returns the value itself if it is within its limits.
+    ///
+    /// # Errors
+    /// If it is not; the text has the value and the limits.
+    pub fn checked(self) -> Result<Self, String> {
+        match self {
+            Self::Span(span) if !(SHORTEST..=LONGEST).contains(&span) => {
+                Err(format!("{span} is not between {SHORTEST} and {LONGEST}"))
+            }
+            checked => Ok(checked),
         }
     }
 }

@@ -20,6 +20,8 @@ pub enum Set {
     Always,
     /// Set in a job with a time limit.
     WithTimeLimit,
+    /// Set in a job with checkpoints.
+    WithCheckpoints,
     /// Set in a task of an array.
     InArray,
     /// Set in a task of an array from the lines of a file.
@@ -35,6 +37,7 @@ impl Set {
         match self {
             Self::Always => "always",
             Self::WithTimeLimit => "with a time limit",
+            Self::WithCheckpoints => "with `--checkpoint`",
             Self::InArray => "in a task of an array",
             Self::WithLines => "with `--each-line`",
             Self::OnAccelerators => "on accelerators",
@@ -56,7 +59,7 @@ const fn in_array(name: &'static str, slurm: &'static str, meaning: &'static str
 }
 
 /// The variables in the order of the page.
-pub const VARIABLES: [Variable; 33] = [
+pub const VARIABLES: [Variable; 34] = [
     always("LIMO_JOB_ID", Some("SLURM_JOB_ID"), "the job's number"),
     always("LIMO_JOB_NAME", Some("SLURM_JOB_NAME"), "the job's name"),
     always("LIMO_JOB_NODELIST", Some("SLURM_JOB_NODELIST"), "the names of its nodes, as a list of hosts"),
@@ -94,6 +97,12 @@ pub const VARIABLES: [Variable; 33] = [
         meaning: "when its time limit ends it, in seconds since 1970 (UTC); later by as long as it is suspended",
         set: Set::WithTimeLimit,
         slurm: Some("SLURM_JOB_END_TIME"),
+    },
+    Variable {
+        name: "LIMO_CHECKPOINT_DIR",
+        meaning: "the directory for its checkpoints, the same one at each restart",
+        set: Set::WithCheckpoints,
+        slurm: None,
     },
     in_array("LIMO_ARRAY_JOB_ID", "SLURM_ARRAY_JOB_ID", "the array's own number"),
     in_array("LIMO_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_ID", "the number of the task"),

@@ -29,6 +29,13 @@ pub struct FileFacts<'a> {
     pub array: Option<(JobId, u32)>,
 }
 
+impl FileFacts<'_> {
+    /// Returns the number of the job, or `ARRAY_TASK` for a task of an array.
+    pub fn own_number(&self) -> String {
+        self.array.map_or(self.job.to_string(), |(array, task)| format!("{array}_{task}"))
+    }
+}
+
 /// Errors in a file name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]

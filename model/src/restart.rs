@@ -16,6 +16,9 @@ pub struct Restart {
     pub most: Option<u32>,
     /// Running time between its checkpoints, if it has any.
     pub checkpoint: Option<CheckpointEvery>,
+    /// Signal at which its processes make a checkpoint.
+    #[serde(default)]
+    pub signal: Option<i32>,
 }
 
 /// Number of evictions of a job, by reason.

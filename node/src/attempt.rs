@@ -7,6 +7,7 @@ use limo_model::{Attempt as Number, JobId, JournalId, Outcome, Usage};
 use limo_proto::{AttemptState, DoExec, MasterToNode};
 use limo_shepherd::Handle;
 
+use crate::checkpoints::Checkpointed;
 use crate::records::End;
 use crate::scripts::Preparation;
 use crate::survivor::Resumed;
@@ -27,6 +28,7 @@ pub struct Attempt {
     pub kill_grace: Duration,
     /// True if the node ends it for its owner.
     pub is_evicted: bool,
+    pub checkpointed: Option<Checkpointed>,
     pub state: State,
 }
 
@@ -315,6 +317,7 @@ pub(crate) mod tests {
             },
             time_limit: None,
             warning: None,
+            checkpoint: None,
             kill_grace: limo_model::Span::from_secs(30),
             restarts: 0,
             lease: None,
@@ -332,6 +335,7 @@ pub(crate) mod tests {
             preparation,
             kill_grace: Duration::ZERO,
             is_evicted: false,
+            checkpointed: None,
             state,
         }
     }

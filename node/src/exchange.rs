@@ -131,6 +131,11 @@ pub enum Input {
         handle: Handle,
         ended: Ended,
     },
+    /// `lshepherd` has sent the job its signal for a checkpoint, after this running time.
+    Checkpointed {
+        handle: Handle,
+        ran: Span,
+    },
     /// All processes of the job have ended, except `left` ones that could not be killed.
     Emptied {
         handle: Handle,

@@ -11,6 +11,7 @@
 
 mod attempt;
 mod caps;
+mod checkpoints;
 mod cookies;
 mod emulated;
 mod energy;
@@ -209,7 +210,10 @@ impl Node {
             Input::Recovered(recovery) => self.recover(recovery),
             Input::Connected(identity) => self.connected(identity),
             Input::Disconnected => self.disconnected(),
-            Input::Behind(is_behind) => self.is_behind = is_behind,
+            Input::Behind(is_behind) => {
+                self.is_behind = is_behind;
+                self.tell_checkpoints();
+            }
             Input::FromMaster(Frame::Message(message)) => self.asked(message),
             Input::FromMaster(Frame::Data(data)) => self.stdin_arrived(data),
             Input::Answered { sent } => self.master_answered(sent),
@@ -222,6 +226,7 @@ impl Node {
             Input::NotStarted { handle, code, reason } => self.launch_failed(handle, code, reason),
             Input::Stopping { handle, why } => self.timer_stops(handle, why),
             Input::Exited { handle, ended } => self.exited(handle, &ended),
+            Input::Checkpointed { handle, ran } => self.checkpointed(handle, ran),
             Input::Emptied { handle, left } => self.emptied(handle, left),
             Input::Reached { job } => self.reached(job),
             Input::Swept { job, left } => self.swept_away(job, left),
@@ -290,6 +295,7 @@ impl Node {
         self.forget_foreign();
         self.tell_owner();
         self.tell_evicted();
+        self.tell_checkpoints();
         let ended = self.attempts.known.iter().filter_map(|(&job, attempt)| match &attempt.state {
             State::Ended(end) => Some((job, attempt.number, end.clone())),
             _ => None,

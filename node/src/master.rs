@@ -117,9 +117,10 @@ impl Node {
         let preparation = Preparation::of(&exec);
         let kill_grace = super::duration(exec.kill_grace);
         let state = State::Accepting(Box::new(exec));
-        self.attempts
-            .known
-            .insert(job, Attempt { journal, number, cookie, preparation, kill_grace, is_evicted: false, state });
+        self.attempts.known.insert(
+            job,
+            Attempt { journal, number, cookie, preparation, kill_grace, is_evicted: false, checkpointed: None, state },
+        );
         self.record(Record::Intent(Box::new(intent)));
         Ok(())
     }

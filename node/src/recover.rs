@@ -112,9 +112,10 @@ impl Node {
         };
         info!(%job, attempt = %number, "the job is known from before");
         let is_recorded = matches!(state, State::Ended(_));
-        self.attempts
-            .known
-            .insert(job, Attempt { journal, number, cookie, preparation, kill_grace, is_evicted, state });
+        self.attempts.known.insert(
+            job,
+            Attempt { journal, number, cookie, preparation, kill_grace, is_evicted, checkpointed: None, state },
+        );
         if is_recorded {
             self.release(job, number);
             self.send_output(job);

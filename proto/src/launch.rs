@@ -202,7 +202,7 @@ impl Launch {
     /// Returns the files of this job's streams, relative to its directory.
     pub fn file_names(&self, facts: &FileFacts) -> FileNames {
         let Files { stdin, stdout, stderr, .. } = &self.files;
-        let own = facts.array.map_or(facts.job.to_string(), |(array, task)| format!("{array}_{task}"));
+        let own = facts.own_number();
         let usual = |end: &str| (self.io == Io::Detached).then(|| format!("limo-{own}.{end}").into_bytes());
         let expanded = |name: &Option<Vec<u8>>| name.as_ref().map(|name| expand_file_name(name, facts));
         FileNames {

@@ -39,6 +39,7 @@ mod select;
 mod socket;
 mod state;
 mod stream;
+mod suspension;
 mod tls;
 mod trust;
 mod users;
@@ -82,13 +83,14 @@ pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, 
 pub use replace::Replace;
 pub use report::{
     ArrayReport, BudgetAccount, FOREIGN_LIMIT, ForeignReport, JobReport, NodeDetail, NodeReport, PackedTasks, Status,
-    Suspension, UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
+    UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
 };
 pub use safe::{UnsafePlace, make_directory, own_directory, safe_program};
 pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};
 pub use socket::{Principal, Socket, Via};
 pub use state::{JobState, NodeSleep, NodeState};
 pub use stream::{CHUNK, Channel, Inbox, Outbox, Positions, StreamError, StreamId, WINDOW};
+pub use suspension::Suspension;
 pub use tls::{ListenerConfig, TlsSocket};
 pub use trust::{ServiceUserError, Trusted};
 pub use users::{FairshareChange, UserReport, UsersChange, UsersReport};

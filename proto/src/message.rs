@@ -7,8 +7,8 @@
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Factor, JobId, JobShare, ModeSetting, NodeSpec, Outcome, PartRule, Power, Preset,
-    Price, Profile, ProfileKey, REASON_LIMIT, Request, Reservation, Slowdown, SlowdownKey, UnitName, Usage, UsedUp,
-    Wait,
+    Price, Profile, ProfileKey, REASON_LIMIT, Request, Reservation, Slowdown, SlowdownKey, Span, UnitName, Usage,
+    UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,8 @@ pub enum NodeToMaster {
     Owner { is_there: bool },
     /// The node ends the attempt by itself, because its owner has suspended it for too long. The end follows.
     Evicted { job: JobId, attempt: Attempt },
+    /// The attempt was asked for a checkpoint after this running time, without suspensions.
+    Checkpointed { job: JobId, attempt: Attempt, ran: Span },
 }
 
 /// The reason for a refusal or failure, for people.

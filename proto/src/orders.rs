@@ -1,6 +1,6 @@
 //! Messages from the master to nodes: jobs, and orders about them.
 
-use limo_model::{Attempt, JobId, JournalId, Lease, Placement, Power, Span, Warning};
+use limo_model::{Attempt, Checkpoint, JobId, JournalId, Lease, Placement, Power, Span, Warning};
 use serde::{Deserialize, Serialize};
 
 use crate::launch::{Launch, Share, Task, WindowSize};
@@ -96,4 +96,6 @@ pub struct DoExec {
     pub share: Option<Share>,
     /// Time for which the node may run it without an answer from the master. Only a requeueable job has one.
     pub lease: Option<Lease>,
+    /// A signal that the node sends again and again for checkpoints.
+    pub checkpoint: Option<Checkpoint>,
 }

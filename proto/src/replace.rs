@@ -145,6 +145,7 @@ mod tests {
             stdin_offset: 0,
             kept: Default::default(),
             is_evicted: false,
+            checkpointed: None,
         };
         check(NodeToMaster::Attempts(List::clipped(vec![report])), why);
         let long = "x".repeat(2_000_000);

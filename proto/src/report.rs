@@ -1,18 +1,18 @@
 //! Reports about jobs, nodes and the master. Clients decide how to show them.
 
-use std::fmt;
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Allowance, Band, Budget, Budgets, Containment, Cores, Dependency, Energy, Estimate, JobEnd, JobId, JobShare,
-    Memory, Meter, Mode, ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span, Standing, TaskCounts,
-    Tasks, Time, UnitKind, UsedUp, Wait, Widths,
+    Allowance, Band, Budget, Budgets, Containment, Cores, Dependency, Energy, Estimate, Evictions, JobEnd, JobId,
+    JobShare, Memory, Meter, Mode, ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span, Standing,
+    TaskCounts, Tasks, Time, UnitKind, UsedUp, Wait, Widths,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{clip, clip_some};
 use crate::outside::{FeedReport, GridReport, MeterReport};
 use crate::state::{JobState, NodeSleep, NodeState};
+use crate::suspension::Suspension;
 
 /// A job in listings. Journals keep the reports of finished jobs: a new field goes to the end and has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -121,6 +121,12 @@ pub struct JobReport {
     /// For a moldable job, the range of its number of nodes, and the number that the last plan chose.
     #[serde(default)]
     pub widths: Option<(Widths, NonZeroU32)>,
+    /// Number of its evictions.
+    #[serde(default)]
+    pub evictions: Evictions,
+    /// Running time up to its last checkpoint, in all attempts together; `None` before the first one.
+    #[serde(default)]
+    pub kept: Option<Span>,
 }
 
 /// The tasks of a job that are placed one by one.
@@ -130,34 +136,6 @@ pub struct PackedTasks {
     pub count: u32,
     /// Tasks on each of [`JobReport::nodes`]; empty before its first start.
     pub per_node: Vec<u32>,
-}
-
-/// Causes for which a job is suspended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Suspension {
-    /// Start of the suspension.
-    pub since: Time,
-    /// The person who suspended it, if any.
-    pub by: Option<String>,
-    /// The upper limit in force, if it leaves no room for the job.
-    pub limit: Option<Power>,
-    /// True if the owner of a node of it is there.
-    pub owner: bool,
-}
-
-impl fmt::Display for Suspension {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("suspended")?;
-        if let Some(by) = &self.by {
-            write!(f, " by {by}")?;
-        }
-        let (owner, gap) = if self.owner { (": the owner of a node is there", ",") } else { ("", ":") };
-        match self.limit {
-            None => f.write_str(owner),
-            Some(limit) if limit.is_unlimited() => write!(f, "{owner}{gap} the upper limit"),
-            Some(limit) => write!(f, "{owner}{gap} the upper limit {limit}"),
-        }
-    }
 }
 
 /// The state of an array's tasks.

@@ -1,8 +1,8 @@
 //! The result of a round: commands, wait reasons, finished jobs, and the time of the next round.
 
 use limo_model::{
-    Attempt, Energy, Estimate, JobEnd, JobId, Money, NodeId, Placement, Power, StopReason, TaskCounts, Time, Usage,
-    UsedUp, Wait,
+    Attempt, Energy, Estimate, Evictions, JobEnd, JobId, Kept, Money, NodeId, Placement, Power, StopReason, TaskCounts,
+    Time, Usage, UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -116,6 +116,10 @@ pub struct Finished {
     /// Counts of the ends of an array's tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tasks: Option<TaskCounts>,
+    #[serde(default, skip_serializing_if = "Evictions::is_none")]
+    pub evictions: Evictions,
+    #[serde(default, skip_serializing_if = "Kept::is_none")]
+    pub kept: Kept,
 }
 
 /// Energy above idle, its cost, and the cost of a start at submission.

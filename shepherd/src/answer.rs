@@ -76,6 +76,8 @@ pub enum Answer {
     Trouble { text: String },
     /// Bytes of output were added to their memory, or bytes of stdin were released.
     Moved { handle: Handle },
+    /// The job was sent its signal for a checkpoint, after `ran` milliseconds of running. A later one replaces it.
+    Checkpointed { handle: Handle, ran: u64 },
     /// The job was forgotten, and another one may be launched.
     Ready,
 }
@@ -89,6 +91,7 @@ const EMPTIED: u16 = 6;
 const TROUBLE: u16 = 7;
 const MOVED: u16 = 8;
 const READY: u16 = 9;
+const CHECKPOINTED: u16 = 10;
 
 /// Tags of all answers.
 mod tag {
@@ -207,6 +210,7 @@ impl Answer {
                 .number(tag::WHY, ended.why.number())
                 .maybe(tag::EXCEEDED_MEMORY, ended.exceeded_memory)
                 .finish(),
+            Self::Checkpointed { handle, ran } => of(CHECKPOINTED, handle).number(tag::ELAPSED, *ran).finish(),
             Self::Emptied { handle, left } => of(EMPTIED, handle).number(tag::LEFT, (*left).into()).finish(),
             Self::Trouble { text } => Writer::new(TROUBLE).bytes(tag::REASON, text.as_bytes()).finish(),
         }
@@ -245,6 +249,7 @@ impl Answer {
                     exceeded_memory: fields.maybe(tag::EXCEEDED_MEMORY)?,
                 },
             },
+            CHECKPOINTED => Self::Checkpointed { handle: handle()?, ran: fields.number(tag::ELAPSED)? },
             EMPTIED => Self::Emptied { handle: handle()?, left: narrow(tag::LEFT, fields.number(tag::LEFT)?)? },
             TROUBLE => Self::Trouble { text: fields.text(tag::REASON)? },
             kind => return Err(DecodeError::Kind { kind }),
@@ -294,6 +299,7 @@ mod tests {
             exited(Why::Lease),
             Answer::Exited { handle, ended: Ended { exceeded_memory, ..ended } },
             Answer::Emptied { handle, left: 3 },
+            Answer::Checkpointed { handle, ran: 1 << 40 },
             Answer::Trouble { text: String::new() },
         ] {
             assert_eq!(Answer::decode(&answer.encode()), Ok(answer));

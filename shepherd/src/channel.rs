@@ -180,6 +180,7 @@ mod tests {
             handle: Handle(1),
             time_limit: None,
             warning: None,
+            checkpoint: None,
             kill_grace: 0,
             lease: None,
             launch_deadline: 1,

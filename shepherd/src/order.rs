@@ -87,6 +87,8 @@ pub struct Launch {
     pub time_limit: Option<u64>,
     /// A signal for the process group, and its time before the limit.
     pub warning: Option<(i32, u64)>,
+    /// A signal for the process group, and the running time from one to the next, without suspensions.
+    pub checkpoint: Option<(i32, u64)>,
     /// Time between TERM and KILL when a timer ends the job.
     pub kill_grace: u64,
     /// End of the lease, if the job has one. A later `Order::Lease` moves the end of every lease.
@@ -172,6 +174,8 @@ mod tag {
     pub const KEPT: u16 = 17;
     pub const ROWS: u16 = 18;
     pub const COLUMNS: u16 = 19;
+    pub const CHECKPOINT: u16 = 20;
+    pub const CHECKPOINT_EVERY: u16 = 21;
 }
 
 pub(crate) use tag::{KEPT, PLAN};
@@ -235,10 +239,8 @@ impl Order {
                 columns: narrow(tag::COLUMNS, fields.number(tag::COLUMNS)?)?,
             },
             LAUNCH => Self::Launch(Launch {
-                warning: match (fields.maybe(tag::WARNING)?, fields.maybe(tag::WARN_BEFORE)?) {
-                    (Some(signal), Some(before)) => Some((narrow(tag::WARNING, signal)?, before)),
-                    _ => None,
-                },
+                warning: timed_signal(&fields, (tag::WARNING, tag::WARN_BEFORE))?,
+                checkpoint: timed_signal(&fields, (tag::CHECKPOINT, tag::CHECKPOINT_EVERY))?,
                 handle: handle()?,
                 time_limit: fields.maybe(tag::TIME_LIMIT)?,
                 kill_grace: fields.maybe(tag::KILL_GRACE)?.unwrap_or(0),
@@ -269,20 +271,31 @@ pub(crate) fn claim_of(fields: &Fields<'_>, (job, attempt): (u16, u16)) -> Resul
     }
 }
 
+/// Returns a signal and its time in two fields, if both are present.
+fn timed_signal(fields: &Fields<'_>, (signal, time): (u16, u16)) -> Result<Option<(i32, u64)>, DecodeError> {
+    match (fields.maybe(signal)?, fields.maybe(time)?) {
+        (Some(number), Some(time)) => Ok(Some((narrow(signal, number)?, time))),
+        _ => Ok(None),
+    }
+}
+
 impl Launch {
     pub(crate) fn writer(&self) -> Writer {
         let mut writer = Writer::new(LAUNCH);
+        let number = |signal: Option<(i32, u64)>| signal.and_then(|(signal, _)| u64::try_from(signal).ok());
         writer
             .number(tag::HANDLE, self.handle.0)
             .maybe(tag::TIME_LIMIT, self.time_limit)
-            .maybe(tag::WARNING, self.warning.and_then(|(signal, _)| u64::try_from(signal).ok()))
+            .maybe(tag::WARNING, number(self.warning))
             .maybe(tag::WARN_BEFORE, self.warning.map(|(_, before)| before))
             .number(tag::KILL_GRACE, self.kill_grace)
             .maybe(tag::LEASE, self.lease.map(|until| until.0))
             .number(tag::LAUNCH_DEADLINE, self.launch_deadline)
             .maybe(tag::JOB, self.claim.map(|claim| claim.job))
             .maybe(tag::ATTEMPT, self.claim.map(|claim| claim.attempt.into()))
-            .maybe(tag::KEPT, Some(self.kept.bits()).filter(|bits| *bits != 0));
+            .maybe(tag::KEPT, Some(self.kept.bits()).filter(|bits| *bits != 0))
+            .maybe(tag::CHECKPOINT, number(self.checkpoint))
+            .maybe(tag::CHECKPOINT_EVERY, self.checkpoint.map(|(_, every)| every));
         writer
     }
 }
@@ -298,6 +311,7 @@ mod tests {
             handle,
             time_limit: Some(3000),
             warning: Some((10, 500)),
+            checkpoint: Some((12, 60_000)),
             kill_grace: 5,
             lease: Some(BootTime(77)),
             launch_deadline: 30_000,
@@ -315,7 +329,7 @@ mod tests {
             Order::Release { handle },
             Order::Launch(Launch { claim: None, kept: Kept::default(), ..launch }),
             Order::Launch(launch),
-            Order::Launch(Launch { time_limit: None, lease: None, ..launch }),
+            Order::Launch(Launch { time_limit: None, lease: None, checkpoint: None, ..launch }),
             Order::Signal { handle, signal: 35 },
             Order::Stop { handle, grace: 0 },
             Order::Lease { until: BootTime(1 << 40) },

@@ -78,12 +78,14 @@ pub enum Step {
     Group = 14,
     /// Opening the PAM session; the reason is for the user.
     Pam = 15,
+    /// Making the directory for checkpoints, as the user.
+    Checkpoints = 16,
 }
 
 impl Step {
     /// Returns the step with this number; `Other` if the number is unknown.
     pub fn of(number: u8) -> Self {
-        const ALL: [Step; 16] = [
+        const ALL: [Step; 17] = [
             Step::Other,
             Step::Session,
             Step::Identity,
@@ -100,6 +102,7 @@ impl Step {
             Step::Deadline,
             Step::Group,
             Step::Pam,
+            Step::Checkpoints,
         ];
         ALL.get(usize::from(number)).copied().unwrap_or(Step::Other)
     }
@@ -146,6 +149,8 @@ pub struct Plan {
     pub no_new_privs: bool,
     /// PAM session, opened before the first process of the job.
     pub session: Option<PamSession>,
+    /// Directory for checkpoints, relative to `directory`, which is made if it does not exist.
+    pub checkpoints: Option<Vec<u8>>,
 }
 
 const PLAN: u16 = 100;
@@ -177,6 +182,7 @@ mod tag {
     pub const NO_NEW_PRIVS: u16 = 24;
     pub const PAM_SERVICE: u16 = 25;
     pub const PAM_USER: u16 = 26;
+    pub const CHECKPOINTS: u16 = 27;
 }
 
 impl Plan {
@@ -220,6 +226,9 @@ impl Plan {
         }
         if let Some(PamSession { service, user }) = &self.session {
             writer.bytes(tag::PAM_SERVICE, service.as_bytes()).bytes(tag::PAM_USER, user.as_bytes());
+        }
+        if let Some(name) = &self.checkpoints {
+            writer.bytes(tag::CHECKPOINTS, name);
         }
         writer.finish()
     }
@@ -277,6 +286,7 @@ impl Plan {
             group: list(tag::CONTROL_GROUP),
             no_new_privs: fields.flag(tag::NO_NEW_PRIVS)?,
             session,
+            checkpoints: some(tag::CHECKPOINTS),
         })
     }
 }
@@ -307,10 +317,11 @@ mod tests {
             group: vec![b"unified=/cg/7.1".to_vec(), b"memory=/cg/m/7.1".to_vec()],
             no_new_privs: true,
             session: Some(PamSession { service: "limo".into(), user: "alice".into() }),
+            checkpoints: Some(b"limo-checkpoint-7".to_vec()),
         };
         assert_eq!(Plan::decode(&full.encode()), Ok(full));
         let empty = Plan::default();
         assert_eq!(Plan::decode(&empty.encode()), Ok(empty));
-        assert_eq!((Step::of(Step::Deadline as u8), Step::of(200)), (Step::Deadline, Step::Other));
+        assert_eq!((Step::of(Step::Checkpoints as u8), Step::of(200)), (Step::Checkpoints, Step::Other));
     }
 }

@@ -72,6 +72,8 @@ pub fn waiting_job(id: u64) -> JobReport {
         explores: None,
         queue: None,
         widths: None,
+        evictions: Default::default(),
+        kept: None,
     }
 }
 

@@ -82,6 +82,10 @@ pub struct JobJson {
     /// Cap that the job explores, while it is starting or running.
     explores_cap_w: Option<f64>,
     queue: Option<String>,
+    evictions_by_owner: u32,
+    evictions_by_reboot: u32,
+    /// Running time up to the last checkpoint, in all attempts together.
+    checkpoint_kept_s: Option<f64>,
 }
 
 /// Packed tasks: their number, and those on each of the job's nodes.
@@ -201,6 +205,9 @@ impl JobJson {
             packed: job.packed.as_ref().map(PackedJson::from),
             explores_cap_w: job.explores.map(|cap| cap.watts()),
             queue: job.queue.clone(),
+            evictions_by_owner: job.evictions.by_owner,
+            evictions_by_reboot: job.evictions.by_reboot,
+            checkpoint_kept_s: job.kept.map(|ran| ran.secs()),
         }
     }
 }

@@ -164,6 +164,7 @@ impl Controller {
             task: live.task(job),
             share: self.share(job, live, (nodes, index)),
             lease: assignment.lease,
+            checkpoint: self.checkpoint_order(job, &live.request),
         })
     }
 

@@ -12,6 +12,7 @@ mod audited;
 mod backup;
 mod batch;
 mod changes;
+mod checkpoints;
 mod clients;
 mod commit;
 mod commits;

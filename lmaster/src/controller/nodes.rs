@@ -122,6 +122,7 @@ impl Controller {
             NodeToMaster::Unfit { reason } => self.is_unfit(node, reason.into_string()),
             NodeToMaster::Owner { is_there } => self.owner_reported(node, is_there),
             NodeToMaster::Evicted { job, attempt } => self.evicted(node, job, attempt),
+            NodeToMaster::Checkpointed { job, attempt, ran } => self.checkpointed(node, (job, attempt), ran),
             NodeToMaster::SleepFailed { reason } => self.sleepers.sleep_failed(&mut self.tx, node, &reason),
         }
     }
@@ -281,6 +282,7 @@ impl Controller {
         self.nodes.register(node, NodeLink { peer, instance, containment, owner, welcome: false });
         self.sleepers.is_awake(&mut self.tx, node, unasked);
         unfit.into_iter().for_each(|reason| self.is_unfit(node, reason.into_string()));
+        self.checkpoints_introduced(node, &attempts);
         self.owner_introduced(node, &attempts);
         for (job, attempt, verdict) in others {
             let multi_node = self.is_multi_node(job);

@@ -356,15 +356,22 @@ fn check(exec: &SendExec) -> Result<(), String> {
     }
     let negative = |what: &str| Err(format!("the {what} is negative"));
     if let Some(warning) = request.warning {
-        if !(1..=LAST_SIGNAL).contains(&warning.signal) {
-            return Err(format!("{} is not a signal: 1 to {LAST_SIGNAL}", warning.signal));
-        }
+        check_signal(warning.signal)?;
         if request.time_limit.is_none_or(|limit| warning.before >= limit || warning.before <= Span::ZERO) {
             return Err("the job is to be warned ahead of a time limit that it does not have so long".into());
         }
     }
+    super::checkpoints::check(request)?;
     match request.time_limit {
         Some(limit) if limit <= limo_model::Span::ZERO => negative("time limit, which must be above zero,"),
         _ => Ok(()),
+    }
+}
+
+/// Checks the number of a signal for a job's processes.
+pub(super) fn check_signal(signal: i32) -> Result<(), String> {
+    match (1..=LAST_SIGNAL).contains(&signal) {
+        true => Ok(()),
+        false => Err(format!("{signal} is not a signal: 1 to {LAST_SIGNAL}")),
     }
 }

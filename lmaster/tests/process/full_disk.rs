@@ -47,6 +47,7 @@ async fn a_full_disk_refuses_new_jobs_and_loses_none() {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     };
     let mut node = Node::register(&master, "n1", vec![report]).await;
     node.hear_of(|message| (*message == MasterToNode::EndedAck { job, attempt }).then_some(())).await;

@@ -102,6 +102,7 @@ async fn a_crash_loses_nothing_and_repeats_nothing() {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     };
     let mut node = Node::register(&master, "n1", vec![report]).await;
     node.say(ended(running, attempt)).await;

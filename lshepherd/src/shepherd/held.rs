@@ -69,6 +69,14 @@ impl Shepherd {
         self.answers.push_back(answer);
     }
 
+    /// Tells about a checkpoint. This answer replaces earlier ones, so that their number does not grow.
+    pub(super) fn checkpointed(&mut self, handle: Handle, ran: u64) {
+        let is_later = |answer: &Answer| !matches!(answer, Answer::Checkpointed { handle: of, .. } if *of == handle);
+        self.attempts.get_mut(&handle).into_iter().for_each(|attempt| attempt.told.retain(is_later));
+        self.answers.retain(is_later);
+        self.tell(handle, Answer::Checkpointed { handle, ran });
+    }
+
     /// Handles the end of an attempt without processes or output. Forgets it, unless `lslave` must release it first.
     pub(super) fn over(&mut self, handle: Handle) {
         self.remove_carried(handle);

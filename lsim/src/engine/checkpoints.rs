@@ -19,7 +19,7 @@ pub struct Checkpoints {
 
 /// Division of the running time of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Progress {
+pub struct CheckpointedRun {
     /// Number of complete checkpoints.
     pub checkpoints: i64,
     /// Work up to the last of them.
@@ -35,17 +35,17 @@ impl Checkpoints {
     }
 
     /// Returns the division of an attempt that took `ran` from its begin to its end.
-    pub fn after_running(self, ran: Span) -> Progress {
+    pub fn after_running(self, ran: Span) -> CheckpointedRun {
         self.of((ran.ms() - 1).max(0) / (self.every + self.cost).ms().max(1))
     }
 
     /// Returns the division of an attempt that has run for `ran` and not ended.
-    pub fn during(self, ran: Span) -> Progress {
+    pub fn during(self, ran: Span) -> CheckpointedRun {
         self.of(ran.ms() / (self.every + self.cost).ms().max(1))
     }
 
-    fn of(self, checkpoints: i64) -> Progress {
-        Progress { checkpoints, kept: self.every.scaled(checkpoints, 1), cost: self.cost.scaled(checkpoints, 1) }
+    fn of(self, checkpoints: i64) -> CheckpointedRun {
+        CheckpointedRun { checkpoints, kept: self.every.scaled(checkpoints, 1), cost: self.cost.scaled(checkpoints, 1) }
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
         assert_eq!(checkpoints.running(Span::ZERO), Span::ZERO);
         // The second checkpoint begins after 31 min and takes until 32 min.
         let done = |ran| checkpoints.during(minutes(ran));
-        assert_eq!(done(31), Progress { checkpoints: 1, kept: minutes(15), cost: minutes(1) });
-        assert_eq!(done(32), Progress { checkpoints: 2, kept: minutes(30), cost: minutes(2) });
+        assert_eq!(done(31), CheckpointedRun { checkpoints: 1, kept: minutes(15), cost: minutes(1) });
+        assert_eq!(done(32), CheckpointedRun { checkpoints: 2, kept: minutes(30), cost: minutes(2) });
     }
 }

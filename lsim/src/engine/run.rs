@@ -3,7 +3,7 @@
 use limo_model::{Attempt, Energy, Placement, Span, Time};
 
 use super::Running;
-use super::checkpoints::{Checkpoints, Progress};
+use super::checkpoints::{CheckpointedRun, Checkpoints};
 
 /// Assignment of a job.
 pub struct Run {
@@ -30,8 +30,8 @@ impl Run {
     }
 
     /// Returns the checkpoints that it has made at its end.
-    pub fn made(&self) -> Progress {
-        self.checkpoints.map_or(Progress::default(), |of| of.after_running(self.running.run))
+    pub fn made(&self) -> CheckpointedRun {
+        self.checkpoints.map_or(CheckpointedRun::default(), |of| of.after_running(self.running.run))
     }
 
     /// Suspends or resumes it. Returns true if this changes anything.

@@ -10,7 +10,7 @@ use limo_model::{
 };
 use limo_sched::Event;
 
-use super::checkpoints::{Checkpoints, Progress};
+use super::checkpoints::{CheckpointedRun, Checkpoints};
 use super::happen::Due;
 use super::machine::Machine;
 use super::task::{Task, evenly};
@@ -187,7 +187,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let index = present.index;
         let stop = self.core.job(id).and_then(|job| job.assignment()).and_then(|of| of.stop.clone());
         let worked = self.steered.tasks.get(&id).map_or_else(|| run.worked(self.now), |task| task.worked(self.now));
-        let made = run.checkpoints.map_or(Progress::default(), |of| of.during(worked));
+        let made = run.checkpoints.map_or(CheckpointedRun::default(), |of| of.during(worked));
         if made.checkpoints > 0 {
             let took = made.cost.scaled(1, made.checkpoints);
             self.apply(&Event::Checkpointed { job: id, attempt, ran: made.kept, took })?;

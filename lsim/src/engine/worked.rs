@@ -2,7 +2,7 @@
 
 use limo_model::{Eviction, Power, Span};
 
-use super::checkpoints::Progress;
+use super::checkpoints::CheckpointedRun;
 use super::ledger::Spent;
 use super::{Load, PoolFigures, Run, Simulation};
 use crate::record::Sink;
@@ -35,7 +35,13 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
     /// Counts an attempt that was evicted after `worked`. Its job does not repeat what its checkpoints have kept, unless it
     /// is given up: then `kept` of earlier attempts is lost, too.
-    pub fn count_evicted(&mut self, run: &Run, why: Eviction, (worked, made): (Span, Progress), lost: Option<Span>) {
+    pub fn count_evicted(
+        &mut self,
+        run: &Run,
+        why: Eviction,
+        (worked, made): (Span, CheckpointedRun),
+        lost: Option<Span>,
+    ) {
         if let Some((figures, busy)) = self.figures_of(run) {
             let again = lost.map_or(worked - made.cost - made.kept, |kept| worked - made.cost + kept);
             figures.wasted[why as usize].add(1, again, busy);

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 
 use limo_model::environment::is_own;
 use limo_model::{Part, UnitKind, host_list};
 use limo_proto::{DoExec, Launch, Share};
 
-use super::Surroundings;
+use super::{Surroundings, checkpoint_directory};
 use limo_shepherd::processes::COOKIE;
 
 /// Makes the environment. [`limo_model::environment`] lists the variables.
@@ -54,6 +55,9 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     ];
     if let Some(limit) = exec.time_limit {
         own.push(("LIMO_JOB_END_TIME", number(around.now_s.saturating_add(limit.ms() / 1000))));
+    }
+    if let Some(name) = checkpoint_directory(exec, around.spec) {
+        own.push(("LIMO_CHECKPOINT_DIR", Path::new(&text(cwd)).join(name).into_os_string()));
     }
     if let Some(task) = &exec.task {
         own.extend([

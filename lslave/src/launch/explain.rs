@@ -81,6 +81,7 @@ impl Explanation {
             Step::Session => "start a session".to_owned(),
             Step::Identity => format!("become user id {}", self.uid),
             Step::Directory => format!("enter the directory {}", shown(&self.directory)),
+            Step::Checkpoints => format!("make the directory for checkpoints in {}", shown(&self.directory)),
             Step::Stdin => open(&self.files.stdin),
             Step::Stdout => open(&self.files.stdout),
             Step::Stderr => open(&self.files.stderr),

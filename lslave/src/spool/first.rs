@@ -51,6 +51,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Intent, DecodeError> {
         launch,
         time_limit,
         warning: None,
+        checkpoint: None,
         // Masters that sent no grace had this default.
         kill_grace: Span::from_secs(30),
         restarts,

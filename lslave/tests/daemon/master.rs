@@ -324,6 +324,7 @@ pub fn exec(job: u64, argv: &[&str]) -> DoExec {
         task: None,
         share: None,
         warning: None,
+        checkpoint: None,
         kill_grace: limo_model::Span::from_secs(30),
     }
 }

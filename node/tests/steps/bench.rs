@@ -50,6 +50,7 @@ pub fn exec() -> DoExec {
         launch: Launch { argv: vec![b"true".to_vec()], cwd: b"/".to_vec(), io: Io::Detached, ..Launch::default() },
         time_limit: None,
         warning: None,
+        checkpoint: None,
         kill_grace: Span::from_secs(30),
         restarts: 0,
         task: None,

@@ -245,3 +245,23 @@ fn the_order_and_the_suspended_jobs_outlive_the_daemon() {
     bench.input(Input::Started { handle, leader: 1, connected: Connected::default(), freezes: false });
     assert_eq!(signals(&mut bench), [SIGCONT]);
 }
+
+#[test]
+fn the_last_checkpoint_is_told_once_and_again_at_a_registration() {
+    let (mut bench, handle) = running();
+    bench.told();
+    let [first, second, third] = [1, 2, 3].map(Span::from_secs);
+    let told = |ran| NodeToMaster::Checkpointed { job: JOB, attempt: ATTEMPT, ran };
+    bench.input(Input::Checkpointed { handle, ran: first });
+    assert_eq!(bench.told(), [told(first)]);
+    bench.input(Input::Behind(true));
+    bench.input(Input::Checkpointed { handle, ran: second });
+    bench.input(Input::Checkpointed { handle, ran: third });
+    assert_eq!(bench.told(), [], "the master reads slowly");
+    bench.input(Input::Behind(false));
+    assert_eq!(bench.told(), [told(third)]);
+    bench.input(Input::Disconnected);
+    bench.connect();
+    let reports = registered(&mut bench);
+    assert_eq!(reports.iter().map(|report| report.checkpointed).collect::<Vec<_>>(), [Some(third)]);
+}

@@ -1,12 +1,14 @@
 //! Random messages of every kind.
 
+mod request;
+
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Allowance, Arrange, Attempt, Band, Budget, Budgets, ClusterId, Condition, Conditions, Containment, Cores, Curve,
-    Dependency, Energy, Factor, Incarnation, JobId, JobShare, JournalId, Lease, Mac, Memory, Meter, ModeSetting,
-    NodeId, NodeSpec, Outcome, Part, Power, Predicted, Preset, Price, Release, Request, Rest, Slowdown, SlowdownKey,
-    Span, Spread, Switch, Time, UnitId, UnitKind, UnitName, UnitSpec, Usage, Wait, Wake, Warning, WhenUsed, Widths,
+    Attempt, Band, Budget, Budgets, Checkpoint, ClusterId, Containment, Curve, Energy, Factor, Incarnation, JobId,
+    JobShare, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId, NodeSpec, Outcome, Part, Power, Preset, Price,
+    Release, Rest, Slowdown, SlowdownKey, Span, Switch, Time, UnitId, UnitKind, UnitName, UnitSpec, Usage, Wait, Wake,
+    Warning,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Io, JobFilter,
@@ -14,6 +16,8 @@ use limo_proto::{
     Parallel, Query, Sample, Selection, Selector, SendExec, Share, StreamId, Task, Text, WindowSize,
 };
 use proptest::{collection::vec, prelude::*};
+
+pub use request::request;
 
 pub fn text() -> impl Strategy<Value = String> {
     vec(any::<char>(), 0..12).prop_map(|chars| chars.into_iter().collect())
@@ -64,63 +68,6 @@ pub fn usage() -> impl Strategy<Value = Usage> {
         energy: energy.map(Energy::from_mj),
         confidence: 750,
     })
-}
-
-fn conditions(hold: bool, begin: Option<Time>) -> Option<Box<Conditions>> {
-    let dependency = |condition| Dependency { condition, job: JobId(7) };
-    let dependencies = Condition::ALL.map(dependency).to_vec();
-    begin.map(|_| Box::new(Conditions { hold, begin, dependencies, singleton: !hold }))
-}
-
-pub fn request() -> impl Strategy<Value = Request> {
-    let cores = prop_oneof![Just(Cores::All), any::<NonZeroU32>().prop_map(Cores::Count)];
-    (text(), cores, any::<bool>(), proptest::option::of(time()), vec(text(), 0..3)).prop_map(
-        |(name, cores, immediate, deadline, names)| Request {
-            user: name.clone(),
-            name: name.clone(),
-            application: name.clone(),
-            size: name,
-            nodes: NonZeroU32::MIN,
-            cores,
-            memory: Memory::from_bytes(7),
-            time_limit: deadline.map(|at| Span::from_ms(at.unix_ms())),
-            immediate,
-            deadline,
-            start_by: deadline,
-            include: names.clone(),
-            exclude: names.clone(),
-            hardware: names.clone(),
-            variants: names,
-            may_suspend: immediate,
-            may_requeue: !immediate,
-            filler: immediate,
-            conditions: conditions(immediate, deadline),
-            warning: deadline.map(|at| Warning { signal: 10, before: Span::from_ms(at.unix_ms()) }),
-            kill_grace: deadline.map(|at| Span::from_ms(at.unix_ms())),
-            allowance: deadline.map(|at| {
-                let energy = immediate.then(|| Energy::from_mj(at.unix_ms()));
-                Allowance { energy, cost: None, when_used: WhenUsed::Warn }
-            }),
-            spread: deadline.map(|_| Spread { tasks: MANY, cores: Cores::All, nodes: None, per_node: Some(MANY) }),
-            reservation: deadline.map(|at| format!("r{}", at.unix_ms())),
-            priority: if immediate { 10_000 } else { -7 },
-            exclusive: immediate,
-            accelerators: immediate.then_some(NonZeroU32::MAX),
-            with_cores: immediate,
-            arrange: if immediate { Arrange::Pack } else { Arrange::Spread },
-            cap: deadline.map(|at| Power::from_mw(at.unix_ms())),
-            explore: immediate,
-            queue: deadline.map(|at| format!("q{}", at.unix_ms())),
-            malleable: immediate,
-            widths: deadline.map(|_| Widths { least: MANY, most: MANY, tasks_per_node: immediate.then_some(MANY) }),
-            predicted: deadline.into_iter().map(predicted).collect(),
-        },
-    )
-}
-
-fn predicted(at: Time) -> Predicted {
-    let (mean, duration) = (Power::from_mw(at.unix_ms()), Span::from_ms(at.unix_ms()));
-    Predicted { hardware: "xeon".to_owned(), cores: 4, model: 3, mean, deviation: mean, high: mean, duration }
 }
 
 fn files() -> impl Strategy<Value = Files> {
@@ -189,6 +136,7 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         stdin_offset,
         kept: limo_proto::Kept { stdin: stdin_offset, stdin_ended: true, stdout: 1, stderr: stdin_offset },
         is_evicted: stdin_offset % 2 == 1,
+        checkpointed: (stdin_offset % 2 == 1).then_some(Span::from_secs(60)),
     });
     prop_oneof![
         (spec(), text(), proptest::option::of(text())).prop_map(|(spec, instance, unfit)| {
@@ -219,6 +167,11 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         text().prop_map(|reason| NodeToMaster::Unfit { reason: reason.into() }),
         any::<bool>().prop_map(|is_there| NodeToMaster::Owner { is_there }),
         ids().prop_map(|(job, attempt)| NodeToMaster::Evicted { job, attempt }),
+        (ids(), any::<i64>()).prop_map(|((job, attempt), ran)| NodeToMaster::Checkpointed {
+            job,
+            attempt,
+            ran: Span::from_ms(ran)
+        }),
     ]
 }
 
@@ -264,6 +217,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
                 share,
                 lease: (restarts % 2 == 1)
                     .then_some(Lease { span: Span::from_secs(60), grace: Span::from_ms(i64::from(restarts)) }),
+                checkpoint: (restarts % 2 == 1).then_some(Checkpoint { signal: 12, every: Span::from_secs(60) }),
             };
             MasterToNode::DoExec(Box::new(exec))
         }),

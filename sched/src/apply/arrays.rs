@@ -148,6 +148,8 @@ pub(super) fn drop_task(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -
         account: Default::default(),
         steady: false,
         tasks: None,
+        evictions: Default::default(),
+        kept: Default::default(),
     });
     eligible::never(cluster, now, id..=id);
     Ok(())
@@ -222,5 +224,7 @@ fn end(cluster: &mut Cluster, now: Time, own: JobId) {
         account: ended.account,
         steady: false,
         tasks: Some(ended.counts),
+        evictions: Default::default(),
+        kept: Default::default(),
     });
 }

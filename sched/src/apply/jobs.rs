@@ -292,10 +292,10 @@ pub(super) fn ended(
         Some(why) => why.runs_again() && (assignment.lease.is_some() || !matches!(outcome, Outcome::Lost { .. })),
         None => is_unprepared || failed && assignment.lease.is_some(),
     };
+    restarts::keep(&mut job, kept);
     if runs_again {
         job.lost = account;
         job.restarts += u32::from(started.is_some());
-        restarts::keep(&mut job, kept);
         cluster.state.jobs.insert(id, job);
         enqueue(cluster, now, id);
         return Ok(());
@@ -316,6 +316,8 @@ pub(super) fn ended(
         account,
         steady,
         tasks: None,
+        evictions: job.evictions,
+        kept: job.kept,
     });
     Ok(())
 }
@@ -334,6 +336,8 @@ impl Finished {
             account: job.lost,
             steady: false,
             tasks: None,
+            evictions: job.evictions,
+            kept: job.kept,
         }
     }
 }

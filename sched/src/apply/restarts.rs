@@ -4,7 +4,25 @@ use limo_model::{Attempt, JobId, Kept, RestartLimits, Span, StopReason, Time};
 
 use crate::cluster::Cluster;
 use crate::refused::Refused;
-use crate::state::Job;
+use crate::state::{Job, Phase, Running};
+
+impl Job {
+    /// Returns the running time up to its last checkpoint, in all attempts together.
+    pub fn kept_so_far(&self) -> Span {
+        self.kept.ran + self.running().and_then(|running| running.kept).map_or(Span::ZERO, |kept| kept.ran)
+    }
+
+    /// Returns the time for which its attempt has run, without the time for which it was suspended.
+    pub(crate) fn worked(&self, now: Time) -> Span {
+        let (held, until) = match &self.phase {
+            Phase::Running(assignment, _) => (assignment.held, now),
+            Phase::Suspended(assignment, _, causes) => (assignment.held, causes.since()),
+            Phase::Waiting(_) | Phase::Starting(_) => return Span::ZERO,
+        };
+        let ran = |running: &Running| (until - running.started - held.max(Span::ZERO)).max(Span::ZERO);
+        self.running().map_or(Span::ZERO, ran)
+    }
+}
 
 /// Records a checkpoint. It keeps at most what the attempt has run; an older one than the last is ignored.
 pub(super) fn checkpointed(

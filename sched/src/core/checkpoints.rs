@@ -4,7 +4,7 @@ use limo_model::{CheckpointEvery, JobId, NodeId, Span, Time, best_interval, node
 
 use super::Core;
 
-/// Duration of a checkpoint that is assumed before the first one of a job.
+/// Duration of a checkpoint that is assumed before the first one of a job, and for one whose end is unknown.
 const ASSUMED: Span = Span::from_secs(10);
 
 impl Core {
@@ -16,7 +16,7 @@ impl Core {
         match job.request.restart.checkpoint? {
             CheckpointEvery::Span(span) => Some(span),
             CheckpointEvery::Auto => {
-                let cost = if job.kept.is_none() { ASSUMED } else { job.kept.took };
+                let cost = if job.kept.took > Span::ZERO { job.kept.took } else { ASSUMED };
                 let placement = &job.assignment()?.placement;
                 let mean = nodes(placement).filter_map(|node| self.mean_free(now, node)).min();
                 Some(best_interval(cost, mean.unwrap_or(Span::from_secs(86_400))))

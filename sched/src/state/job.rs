@@ -208,17 +208,6 @@ impl Job {
         }
     }
 
-    /// Returns the time for which its attempt has run, without the time for which it was suspended.
-    pub(crate) fn worked(&self, now: Time) -> Span {
-        let (held, until) = match &self.phase {
-            Phase::Running(assignment, _) => (assignment.held, now),
-            Phase::Suspended(assignment, _, causes) => (assignment.held, causes.since()),
-            Phase::Waiting(_) | Phase::Starting(_) => return Span::ZERO,
-        };
-        let ran = |running: &Running| (until - running.started - held.max(Span::ZERO)).max(Span::ZERO);
-        self.running().map_or(Span::ZERO, ran)
-    }
-
     /// Returns the causes of its suspension, if it is suspended.
     pub fn causes(&self) -> Option<&Causes> {
         match &self.phase {

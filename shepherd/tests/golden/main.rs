@@ -18,15 +18,18 @@ fn orders() -> Vec<(&'static str, Order)> {
         handle,
         time_limit: Some(3_000),
         warning: Some((10, 500)),
+        checkpoint: None,
         kill_grace: 5,
         lease: Some(BootTime(77)),
         launch_deadline: 30_000,
         claim: Some(CLAIM),
         kept: KEPT,
     };
+    let checkpoints = Launch { checkpoint: Some((12, 60_000)), ..launch };
     vec![
         ("hello", Order::Hello { name: Some("ready-1".into()) }),
         ("launch", Order::Launch(launch)),
+        ("launch with checkpoints", Order::Launch(checkpoints)),
         ("signal", Order::Signal { handle, signal: 15 }),
         ("stop", Order::Stop { handle, grace: 100 }),
         ("lease", Order::Lease { until: BootTime(88) }),
@@ -67,6 +70,7 @@ fn answers() -> Vec<(&'static str, Answer)> {
         ("exited", Answer::Exited { handle, ended }),
         ("exceeded its memory", Answer::Exited { handle, ended: exceeded }),
         ("emptied", Answer::Emptied { handle, left: 1 }),
+        ("checkpointed", Answer::Checkpointed { handle, ran: 60_000 }),
         ("moved", Answer::Moved { handle }),
         ("trouble", Answer::Trouble { text: "text".into() }),
     ]
@@ -124,6 +128,7 @@ fn messages_of_the_first_release_are_understood() {
         handle: HANDLE,
         time_limit: None,
         warning: None,
+        checkpoint: None,
         kill_grace: 5,
         lease: None,
         launch_deadline: 30_000,

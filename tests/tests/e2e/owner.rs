@@ -16,6 +16,11 @@ const REACTION: Duration = Duration::from_secs(1);
 /// Job that runs until it is killed, and at its second start ends with code 7.
 const SCRIPT: &str = "trap '' TERM; echo $LIMO_NODE >> ran; [ $(wc -l < ran) = 2 ] && exit 7; sleep 1000; sleep 1000";
 
+/// Job of 40 steps of at least 0.1 s, which saves their number at USR2, and ends with code 7.
+const STEPS: &str = "n=$(cat $LIMO_CHECKPOINT_DIR/saved || echo 0); echo $LIMO_NODE >> ran; \
+    trap 'echo $n > $LIMO_CHECKPOINT_DIR/new; mv $LIMO_CHECKPOINT_DIR/new $LIMO_CHECKPOINT_DIR/saved' USR2; \
+    while [ $n -lt 40 ]; do n=$((n + 1)); echo $n >> steps; sleep 0.1; done; exit 7";
+
 struct Desk {
     cluster: Cluster,
     submitter: Submitter,
@@ -44,7 +49,12 @@ impl Desk {
 
     /// Starts the job on the person's machine.
     fn job(&self) -> u64 {
-        let job = self.submitter.detach(&["--requeue", "sh", "-c", SCRIPT]);
+        self.job_with(&[], SCRIPT)
+    }
+
+    /// Starts a job of this script, which makes the file `ran`, on the person's machine.
+    fn job_with(&self, options: &[&str], script: &str) -> u64 {
+        let job = self.submitter.detach(&[&["--requeue"], options, &["sh", "-c", script]].concat());
         until("the job runs", || (self.submitter.state(job) == "running").then_some(()));
         until("its command has begun", || fs::exists(self.submitter.path("ran")).ok()?.then_some(()));
         job
@@ -106,4 +116,40 @@ fn without_a_master_a_job_is_suspended_and_evicted_and_then_runs_elsewhere() {
     desk.cluster.start_master();
     until("the node tells of its owner", || (desk.cluster.node_report("n1")?["state"] == "owner").then_some(()));
     desk.await_end(job);
+}
+
+/// The master is dead from the first checkpoint until after the eviction. Checkpoints go on, and the next master learns of
+/// them.
+#[test]
+fn an_evicted_job_repeats_at_most_the_work_after_its_last_checkpoint() {
+    let mut desk = Desk::new();
+    let job = desk.job_with(&["--checkpoint", "signal:USR2", "--checkpoint-every", "1s"], STEPS);
+    let saved = format!("limo-checkpoint-{job}/saved");
+    let has_saved = |desk: &Desk, steps: u64| {
+        let text = fs::read_to_string(desk.submitter.path(&saved)).ok()?;
+        text.trim().parse::<u64>().ok().filter(|saved| *saved >= steps)
+    };
+    until("the first checkpoint", || has_saved(&desk, 1));
+    desk.cluster.kill_master();
+    until("a later checkpoint", || has_saved(&desk, 15));
+    desk.press();
+    until("nothing is left of it", || desk.processes().is_empty().then_some(()));
+    desk.cluster.start_master();
+    desk.await_end(job);
+    let steps = desk.submitter.read("steps").lines().count();
+    assert!((40..55).contains(&steps), "{steps} steps: without checkpoints it would repeat 15 or more");
+    let shown = desk.submitter.lq(&["show", &job.to_string()]).succeeded();
+    let fact = |name: &str| shown.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).map(str::to_owned);
+    assert_eq!(fact("evicted ").as_deref(), Some("by owners: 1"), "{shown}");
+    assert!(fact("checkpoint ").is_some_and(|kept| kept.ends_with(" kept")), "{shown}");
+}
+
+#[test]
+fn a_job_without_restarts_is_given_up_at_its_first_eviction() {
+    let mut desk = Desk::new();
+    let job = desk.job_with(&["--max-restarts", "0"], SCRIPT);
+    desk.press();
+    let show = || desk.submitter.lq(&["show", &job.to_string()]).succeeded();
+    until("it is given up", || show().contains("its restarts are limited to 0").then_some(()));
+    assert_eq!(desk.submitter.read("ran"), "n1\n");
 }

@@ -33,6 +33,7 @@ fn silence_moves_the_job_to_another_node() {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     };
     let n1 = bench.node_with("n1", "boot", vec![held]);
     let drop = MasterToNode::Drop { job: JOB, attempt: Attempt(1) };
@@ -75,6 +76,7 @@ fn a_job_is_not_moved_when_the_connection_breaks_after_go() {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     };
     let n1 = bench.node_with("n1", "boot", vec![running]);
     assert_eq!(words(&bench.orders(n1)), ["Registered", "ReadFrom"]);

@@ -69,6 +69,7 @@ fn back(bench: &mut Bench) -> PeerId {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     };
     bench.node_with("n1", "boot", vec![report])
 }

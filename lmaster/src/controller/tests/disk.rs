@@ -111,6 +111,7 @@ fn an_unwritten_end_is_reported_again() {
             stdin_offset: 0,
             kept: Default::default(),
             is_evicted: false,
+            checkpointed: None,
         }],
     );
     assert!(words(&bench.orders(node)).contains(&"EndedAck".to_owned()));
@@ -272,6 +273,7 @@ fn a_master_that_starts_read_only_serves_the_nodes_that_it_knows() {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     };
     let known = bench.node_with("n1", "boot", vec![report]);
     assert_eq!(words(&bench.orders(known)), ["Registered"]);
@@ -298,7 +300,16 @@ fn a_job_that_ended_without_the_master_keeps_its_client_and_its_output() {
     let node = bench.node_with(
         "n1",
         "boot",
-        vec![AttemptReport { journal, job, attempt, state, stdin_offset: 0, kept, is_evicted: false }],
+        vec![AttemptReport {
+            journal,
+            job,
+            attempt,
+            state,
+            stdin_offset: 0,
+            kept,
+            is_evicted: false,
+            checkpointed: None,
+        }],
     );
     let client = bench.client(7);
     bench.say(client, ClientToMaster::Attach { job, key: [1; 16], stdout: 0, stderr: 0, more: Vec::new() });

@@ -46,6 +46,7 @@ fn reported(job: JobId, attempt: Attempt, state: AttemptState) -> AttemptReport 
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     }
 }
 

@@ -101,6 +101,7 @@ impl Wide {
             stdin_offset: 5,
             kept: Default::default(),
             is_evicted: false,
+            checkpointed: None,
         };
         let peer = self.bench.node_with(name, "boot", state.map(report).into_iter().collect());
         self.nodes.push(peer);

@@ -25,6 +25,7 @@ fn report_of(job: u64, state: AttemptState) -> AttemptReport {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     }
 }
 

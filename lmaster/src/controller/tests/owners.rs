@@ -129,6 +129,7 @@ fn what_happened_without_a_connection_is_told_at_the_registration() {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted,
+        checkpointed: None,
     };
     let node = desk(&mut bench, Some(true), vec![report(AttemptState::Running, false)]);
     // It is ordered by the round, and repeated like all orders.

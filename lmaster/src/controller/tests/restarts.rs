@@ -18,6 +18,7 @@ fn reported(state: AttemptState) -> Vec<AttemptReport> {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     }]
 }
 

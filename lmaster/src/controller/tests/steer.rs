@@ -77,6 +77,7 @@ fn caps_are_lowered_and_readings_count_when_they_show_it() {
             stdin_offset: 0,
             kept: Default::default(),
             is_evicted: false,
+            checkpointed: None,
         }],
     );
     assert!(bench.orders(again).contains(&cap));
@@ -119,6 +120,7 @@ fn a_job_is_suspended_and_continues() {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     };
     let node = bench.node_with("n1", "boot", vec![reported]);
     assert_eq!(words(&bench.orders(node)), ["Registered", "Caps", "Suspend"]);
@@ -159,6 +161,7 @@ fn nodes_get_extended_time_limits() {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     };
     let back = bench.node_with("n1", "boot", vec![running]);
     assert_eq!(extended(&bench.orders(back)), Some(again), "a node that is back may have missed it");
@@ -236,6 +239,7 @@ fn a_job_resumed_by_a_person_may_stay_suspended_by_the_limit() {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     };
     let node = bench.node_with("n1", "boot", vec![reported]);
     assert_eq!(words(&bench.orders(node)), ["Registered", "Suspend"], "a master that was killed knows it");
@@ -294,6 +298,7 @@ fn a_start_that_waits_is_planned_again_by_the_next_master() {
         stdin_offset: 0,
         kept: Default::default(),
         is_evicted: false,
+        checkpointed: None,
     };
     let second = bench.node_with("n2", "boot", vec![report(2, AttemptState::Held)]);
     assert!(!words(&bench.orders(second)).contains(&"Go".to_owned()));

@@ -135,6 +135,7 @@ fn after_a_restart_both_ends_find_each_other_in_any_order() {
             stdin_offset: 8,
             kept: Default::default(),
             is_evicted: false,
+            checkpointed: None,
         }];
         let attach = ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 100, stderr: 7, more: Vec::new() };
         let (node, client);

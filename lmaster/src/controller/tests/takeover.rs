@@ -133,6 +133,7 @@ fn unread_stdin_is_sent_again() {
         stdin_offset: 0,
         kept: Kept::default(),
         is_evicted: false,
+        checkpointed: None,
     };
     bench.node_with("n1", "boot", vec![report]);
     bench.say(second, ClientToMaster::Attach { job: JOB, key: [1; 16], stdout: 0, stderr: 0, more: Vec::new() });
@@ -153,6 +154,7 @@ fn a_restarted_master_gets_stream_offsets_from_the_node() {
         stdin_offset: 5,
         kept,
         is_evicted: false,
+        checkpointed: None,
     };
     let node = bench.node_with("n1", "boot", vec![report(kept)]);
     let client = bench.client(7);

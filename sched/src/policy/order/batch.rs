@@ -41,9 +41,11 @@ impl<'a> BatchPass<'a> {
     pub fn of(view: &View<'a>) -> Self {
         let mut pass = Self { view: *view, jobs: Vec::new(), asked: 0, starts: BTreeMap::new(), holder: None };
         pass.decide();
-        // Those behind them keep the reasons of earlier plans.
-        let decided: BTreeSet<JobId> = pass.jobs.iter().map(|(id, _)| *id).collect();
-        pass.jobs.extend(view.untold().filter(|(id, _)| !decided.contains(id)));
+        if pass.starts.is_empty() {
+            // Those behind the first ones keep the reasons of earlier plans. Another plan follows one with starts.
+            let decided: BTreeSet<JobId> = pass.jobs.iter().map(|(id, _)| *id).collect();
+            pass.jobs.extend(view.untold().filter(|(id, _)| !decided.contains(id)));
+        }
         pass
     }
 

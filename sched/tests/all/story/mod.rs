@@ -361,7 +361,7 @@ impl Story {
             explore: given.contains_key("explore"),
             queue: given.get("queue").map(|text| (*text).to_owned()),
             predicted: Vec::new(),
-            restart: Restart { most: given.get("restarts").map(|text| parse(text)), checkpoint: None },
+            restart: Restart { most: given.get("restarts").map(|text| parse(text)), ..Restart::default() },
             malleable: given.contains_key("malleable"),
             widths: range.and_then(|NodeRange { least, most }| {
                 (least < most).then_some(Widths { least, most, tasks_per_node: None })

@@ -153,6 +153,7 @@ impl Host {
             launch: Launch { argv: vec![b"foreign".to_vec()], io: Io::Detached, ..Launch::default() },
             time_limit: None,
             warning: None,
+            checkpoint: None,
             kill_grace: Span::ZERO,
             restarts: 0,
             task: None,
