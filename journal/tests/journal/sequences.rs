@@ -67,6 +67,8 @@ fn round() -> impl Strategy<Value = Round> {
                 account: Account { cost: Some(Money::from_micro(cost)), ..Account::default() },
                 steady: true,
                 tasks: None,
+                evictions: Default::default(),
+                kept: Default::default(),
             }
         });
     (time(), vec((any::<u64>().prop_map(JobId), wait), 0..4), vec(finished, 0..4)).prop_map(|(now, waits, finished)| {

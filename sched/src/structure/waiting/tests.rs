@@ -1,3 +1,5 @@
+//! Searches of waiting jobs, and jobs that come back.
+
 use super::*;
 
 fn need(parts: u32, span: i64) -> Need {
@@ -58,22 +60,21 @@ fn a_job_that_comes_back_stands_where_it_stood() {
     assert_eq!(keys, [(2, 7), (4, 9), (5, 3), (6, 2)]);
 }
 
-/// Compares random changes with an ordered map.
+/// Compares many changes with an ordered map.
 #[test]
 fn jobs_that_come_back_keep_the_order() {
     let (mut waiting, mut known) = (Waiting::new(), std::collections::BTreeMap::new());
-    let mut dice = 7_u64;
-    for _ in 0..20_000 {
-        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let (key, parts) = (dice >> 54, (dice >> 33) as u32 % 50 + 1);
+    // Squares modulo a prime come in a scattered order.
+    for step in 0..20_000_u64 {
+        let (key, parts) = (step * step % 1_021, (step * 7 % 50 + 1) as u32);
         if known.remove(&key).is_some() {
             assert!(waiting.remove(key).is_some());
         } else {
             assert!(waiting.insert(key, need(parts, 10)));
             known.insert(key, parts);
         }
-        let most = (dice >> 20) as u32 % 50;
-        let (from, fits) = ((dice >> 40) % 1_024, |parts: u32| parts <= most);
+        let most = (step * 11 % 50) as u32;
+        let (from, fits) = (step * 389 % 1_024, |parts: u32| parts <= most);
         let expected = known.range(from..).find(|(_, parts)| fits(**parts)).map(|(key, _)| *key);
         assert_eq!(waiting.next(from, |need| fits(need.parts)).map(|(key, _)| key), expected);
         assert_eq!(waiting.first().map(|(key, _)| key), known.keys().next().copied());
