@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use limo_model::decimal;
+use limo_model::{Span, decimal};
 
 use crate::engine::simulate;
 use crate::output::{Metrics, Output, pool};
@@ -21,6 +21,9 @@ pub struct Arguments {
     /// Replace the result in the folder
     #[arg(long)]
     replace: bool,
+    /// Shortest time between two rows of draw.csv, instead of a row for each change
+    #[arg(long, value_name = "SPAN")]
+    samples: Option<Span>,
     /// Print schedule.json instead of the summary
     #[arg(long)]
     pub json: bool,
@@ -52,6 +55,7 @@ impl Arguments {
             eprintln!("lsim: note: {note}");
         }
         let mut output = Output::create(&self.out, self.replace, heading.clone())?;
+        output.thin(self.samples.unwrap_or(Span::ZERO));
         let summary = simulate(&mut output)?;
         if summary.violations > 0 {
             eprintln!("lsim: warning: the checker refused {} plans: please report this", summary.violations);

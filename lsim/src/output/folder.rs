@@ -7,6 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use limo_model::{Span, Time};
+
 use super::draw;
 use super::jobs::{self, Rows};
 use super::metrics::Metrics;
@@ -50,6 +52,9 @@ pub struct Output {
     report: Report,
     /// Newest sample, until time moves on: the last sample of an instant counts.
     newest: Option<Sample>,
+    /// Shortest time between two rows of `draw.csv`, and the time from which on the next one may be written.
+    every: Span,
+    row_from: Time,
     schedule: Option<String>,
 }
 
@@ -78,14 +83,21 @@ impl Output {
             rows: Rows::new(heading.start, &heading.workload),
             metrics: Metrics::new(&heading),
             report: Report::new(&heading),
-            heading,
             out,
             partial,
             jobs,
             draw,
             newest: None,
+            every: Span::ZERO,
+            row_from: heading.start,
+            heading,
             schedule: None,
         })
+    }
+
+    /// Omits rows of `draw.csv` that come sooner than this after the row before them.
+    pub fn thin(&mut self, every: Span) {
+        self.every = every;
     }
 
     /// Returns the text of `schedule.json` after the end of the run.
@@ -103,9 +115,13 @@ impl Output {
         if self.metrics.current().is_some_and(|before| Sample { at: before.at, ..*sample } == *before) {
             return Ok(());
         }
-        draw::write(self.draw.line(), self.heading.start, sample);
         self.metrics.add_sample(sample);
         self.report.sample(sample);
+        if sample.at < self.row_from {
+            return Ok(());
+        }
+        self.row_from = sample.at + self.every;
+        draw::write(self.draw.line(), self.heading.start, sample);
         self.draw.end_row()
     }
 

@@ -111,6 +111,27 @@ fn a_job_is_given_up() {
     assert_eq!(end, at(11, 6).to_string());
 }
 
+/// The draw changes at 10:00, 10:20, 10:40, 10:55 and 11:55. After the row of the begin, two rows are at least an hour apart.
+#[test]
+fn rows_of_the_draw_are_thinned() {
+    let rows = |options: &str| {
+        let folder = folder(&[
+            ("j.csv", &format!("{HEAD}0.0,0,{},3600,u,completed,,,\n", at(10, 0))),
+            ("s.csv", &format!("login,logout,computer,user\n{},{},a-001,ann\n", at(10, 20), at(10, 40))),
+            ("g.toml", &pool("")),
+        ]);
+        let line = "run --trace j.csv --platform g.toml --sessions s.csv --policy fifo --out out";
+        let printed = lsim(folder.path(), &format!("{line} {options}"));
+        assert!(printed.starts_with("exit 0"), "{printed}");
+        let hours = |time: &&str| time.parse::<f64>().expect("a time") / 3_600.0;
+        column(&read(folder.path(), "out/draw.csv"), "time_s").iter().map(hours).collect::<Vec<f64>>()
+    };
+    let each = rows("");
+    assert!(each.len() > 5, "{each:?}");
+    let thinned = rows("--samples 1h");
+    assert_eq!(thinned, [each[0], 10.0, *each.iter().find(|hours| **hours >= 11.0).expect("the end")]);
+}
+
 #[test]
 fn other_times_of_the_rules() {
     let visit = [(at(10, 20), at(10, 40))];

@@ -37,7 +37,7 @@ impl Need {
 const BLOCK: usize = 4;
 
 /// Most jobs that move for one that comes back.
-const NEAR: usize = 64;
+const NEAR: usize = 1_024;
 
 /// Minimum number of places, so that a short queue is not rebuilt repeatedly.
 const FEWEST_PLACES: usize = 64;

@@ -116,18 +116,22 @@ impl<'s, 'v> RankSearch<'s, 'v> {
 
     /// Returns the nodes of equal rank on which the job fits, from its place in their ring on.
     fn in_ring<'t>(&'t self, tied: &'t Tied<'_>, asleep: bool) -> impl Iterator<Item = Seated> + use<'t, 's, 'v> {
-        let lists = || tied.iter().map(move |(_, way, cell)| (*way, cell.nodes(asleep)));
-        let all = lists().map(|(_, nodes)| nodes.len()).sum::<usize>();
+        let nodes = move |(_, way, cell): &'t (_, usize, &PoolCell)| (*way, cell.nodes(asleep));
+        let all = tied.iter().map(|of| nodes(of).1.len()).sum::<usize>();
         // Less than `all`, because `start` is a part of 2^64.
-        let start = ((u128::from(self.start) * all as u128) >> 64) as usize;
-        let (mut after, mut before, mut passed) = (Vec::new(), Vec::new(), 0_usize);
-        for (way, nodes) in lists() {
-            let (head, tail) = nodes.split_at(start.saturating_sub(passed).min(nodes.len()));
-            passed += nodes.len();
-            before.push((way, head));
-            after.push((way, tail));
+        let mut start = ((u128::from(self.start) * all as u128) >> 64) as usize;
+        let mut at = 0;
+        while let Some(count) = tied.get(at).map(|of| nodes(of).1.len()).filter(|count| *count <= start) {
+            (at, start) = (at + 1, start - count);
         }
-        let ring = after.into_iter().chain(before).flat_map(|(way, nodes)| nodes.iter().map(move |node| (way, *node)));
+        let (before, from) = tied.split_at(at);
+        let split = from.split_first().map(|(of, after)| (nodes(of), after));
+        let ring = split.into_iter().flat_map(move |((way, list), after)| {
+            let (head, tail) = list.split_at(start.min(list.len()));
+            let whole = after.iter().chain(before).map(nodes);
+            std::iter::once((way, tail)).chain(whole).chain(std::iter::once((way, head)))
+        });
+        let ring = ring.flat_map(|(way, nodes)| nodes.iter().map(move |node| (way, *node)));
         let seated = move |(way, node)| {
             let (_, position) = self.view.index().classes.place_of(node)?;
             self.fits((way, position), asleep).then_some((way, position))
