@@ -99,15 +99,18 @@ fn each_job_once(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let is_missing = |job: &JobId| seen.binary_search(job).is_err();
     let queue = || case.state.queue.iter();
     let is_untold = |job: &JobId| case.job(*job).is_some_and(|job| matches!(job.phase, Phase::Waiting(None)));
+    let depth = case.state.settings.options.depth as usize;
+    // Orders that look beyond the depth also give reasons there.
+    let told = if case.parts.starts_one_by_one() { usize::MAX } else { depth };
     let forgotten: Vec<JobId> = match tells_once(case.parts) {
         // Another plan follows one with starts.
         true if !plan.starts.is_empty() => Vec::new(),
         // Another plan also follows one that changes running jobs.
         _ if plan.steers() || (plan.is_unfinished && plan.is_followed()) => Vec::new(),
         // A check of all waiting jobs would take longer than making such a plan.
-        true if cfg!(debug_assertions) => queue().filter(is_untold).filter(is_missing).collect(),
+        true if cfg!(debug_assertions) => queue().take(told).filter(is_untold).filter(is_missing).collect(),
         true => Vec::new(),
-        false => queue().take(case.state.settings.options.depth as usize).filter(is_missing).collect(),
+        false => queue().take(depth).filter(is_missing).collect(),
     };
     found.extend(forgotten.into_iter().map(|job| Violation::NoReason { job }));
     let immediate = |job: &JobId| case.job(*job).is_some_and(|job| job.request.immediate);
