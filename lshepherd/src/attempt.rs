@@ -157,15 +157,16 @@ impl Attempt {
 
     /// Asks the job to end, even if it is stopped or a shell that ignores TERM.
     pub fn terminate(&self) {
-        if let Some(group) = self.group.as_ref().filter(|_| self.is_frozen) {
-            // A frozen process acts on no signal. KILL follows in any case.
-            let _ = group.freeze(false);
-        }
         self.signal(libc::SIGTERM);
         if self.terminal {
             self.signal(libc::SIGHUP);
         }
         self.signal(libc::SIGCONT);
+        if let Some(group) = self.group.as_ref().filter(|_| self.is_frozen) {
+            // Frozen processes act on no signal. After the thaw they act on these before anything else: a command that
+            // slept does not go on. KILL follows in any case.
+            let _ = group.freeze(false);
+        }
     }
 }
 
