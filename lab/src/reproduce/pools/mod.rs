@@ -42,7 +42,7 @@ pub struct Arguments {
 /// If the scale is out of range, a file cannot be written, or a simulation fails.
 pub fn reproduce(arguments: &Arguments) -> Result<ExitCode> {
     let begun = Instant::now();
-    let years = all_years(arguments)?;
+    let years = all_years(arguments, begun)?;
     let rows = rows(&years);
     let wall_s = begun.elapsed().as_secs_f64();
     if arguments.json {
@@ -60,7 +60,7 @@ pub fn reproduce(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// Simulates all policies on the year of each seed, in the order of the seeds.
-fn all_years(arguments: &Arguments) -> Result<Vec<Vec<OfPolicy>>> {
+fn all_years(arguments: &Arguments, begun: Instant) -> Result<Vec<Vec<OfPolicy>>> {
     let workers =
         arguments.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     let (next, found) = (AtomicU64::new(1), Mutex::new(Vec::new()));
@@ -71,6 +71,7 @@ fn all_years(arguments: &Arguments) -> Result<Vec<Vec<OfPolicy>>> {
                 return;
             }
             let result = Year::new(seed, arguments.scale, arguments.days).and_then(Year::run);
+            eprintln!("lab: seed {seed} is done after {:.0} s", begun.elapsed().as_secs_f64());
             // No thread panics while it holds the lock.
             found.lock().expect("a sound lock").push((seed, result));
         }
