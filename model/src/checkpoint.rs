@@ -76,7 +76,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Returns true if there is no checkpoint.
+    /// Returns true if no checkpoint has kept anything.
     pub fn is_none(&self) -> bool {
         *self == Self::default()
     }

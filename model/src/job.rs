@@ -104,7 +104,7 @@ pub struct Request {
     /// Predicted draws by type of unit, for applications without a profile; at most [`crate::PREDICTED_LIMIT`].
     #[serde(default)]
     pub predicted: Vec<Predicted>,
-    /// Wishes for its restarts.
+    /// Options for its restarts.
     #[serde(default)]
     pub restart: Restart,
 }

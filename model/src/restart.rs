@@ -9,7 +9,7 @@ use crate::checkpoint::CheckpointEvery;
 use crate::ending::Eviction;
 use crate::time::Span;
 
-/// What a job wishes for its restarts.
+/// Options of a job for its restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Restart {
     /// Most restarts after evictions, instead of [`RestartLimits::restarts`].
@@ -75,7 +75,7 @@ impl<T: fmt::Display> fmt::Display for LimitOrNone<T> {
     }
 }
 
-/// Limits from which on an evicted job does not run again. `None` is no limit.
+/// Limits of restarts. An evicted job that exceeds one does not run again. `None` is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RestartLimits {

@@ -295,7 +295,7 @@ fn evicted(minutes: Option<i64>, completion: f64) -> f64 {
     let variance: f64 = pieces.iter().map(|hours| (hours / ABSENCE).exp()).map(|of| (of - 1.0) * of).sum();
     let error = (variance / count).sqrt();
     assert!((found - evictions).abs() < 4.0 * error, "{found} +- {error} evictions, expected {evictions}");
-    // What is not work, a checkpoint or an owner's session is wasted.
+    // The rest of the time, besides work, checkpoints and sessions of owners, is wasted.
     let other = RUN + hours(figures.checkpoints) + found * SESSION;
     assert!((mean - other - wasted).abs() < 1e-6, "{wasted} h wasted, expected {}", mean - other);
     wasted

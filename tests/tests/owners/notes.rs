@@ -31,7 +31,7 @@ impl Bounds {
     pub const BUSY: Self = Self { stopped: Duration::from_secs(2), late: Duration::from_secs(4) };
 }
 
-/// What the owner saw of one visit; times are since the first event.
+/// Observations of one visit. Times are since its first event.
 #[derive(Debug, Clone, Default)]
 pub struct Visit {
     pub node: &'static str,

@@ -48,8 +48,8 @@ fn the_first_is_the_head_of_the_queue() {
 fn a_job_that_comes_back_stands_where_it_stood() {
     let mut waiting = queue(&[(2, 8, 10), (4, 2, 90), (6, 2, 10)]);
     waiting.remove(2);
-    assert!(waiting.insert(2, need(7, 10)), "its place is still there");
-    assert!(waiting.insert(5, need(3, 30)), "there is no place for it");
+    assert!(waiting.insert(2, need(7, 10)), "its key is still known");
+    assert!(waiting.insert(5, need(3, 30)), "its key is new");
     assert!(!waiting.insert(4, need(9, 99)), "it waits already");
     let mut keys = Vec::new();
     let mut from = 0;
