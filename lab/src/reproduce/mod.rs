@@ -14,6 +14,7 @@ mod figures;
 mod heterogeneity;
 mod pools;
 mod published;
+mod seeds;
 
 use std::path::{Path, PathBuf};
 

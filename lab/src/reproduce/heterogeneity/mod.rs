@@ -6,8 +6,6 @@ mod nodes;
 mod rows;
 
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::Result;
@@ -21,6 +19,7 @@ use nodes::{OnNodes, Run, capped, mean, spread, uncapped, uncapped_durations};
 use rows::rows;
 
 use super::claim_row::ClaimRow;
+use super::seeds::of_seeds;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -102,7 +101,7 @@ fn table_5() -> [usize; 4] {
 /// If a simulation fails.
 pub fn reproduce(arguments: &Arguments) -> Result<ExitCode> {
     let begun = Instant::now();
-    let seeds = all_seeds(arguments)?;
+    let seeds = of_seeds(arguments.seeds, arguments.jobs, one_seed)?;
     let rows = rows(&seeds);
     let wall_s = begun.elapsed().as_secs_f64();
     if arguments.json {
@@ -116,28 +115,6 @@ pub fn reproduce(arguments: &Arguments) -> Result<ExitCode> {
         print!("{}", ClaimRow::table(&rows));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn all_seeds(arguments: &Arguments) -> Result<Vec<Seed>> {
-    let workers =
-        arguments.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let (next, found) = (AtomicU64::new(1), Mutex::new(Vec::new()));
-    let work = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed > arguments.seeds {
-                return;
-            }
-            let result = one_seed(seed);
-            // No thread panics while it holds the lock.
-            found.lock().expect("a sound lock").push((seed, result));
-        }
-    };
-    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
-    // No thread panics while it holds the lock.
-    let mut found = found.into_inner().expect("a sound lock");
-    found.sort_by_key(|(seed, _)| *seed);
-    found.into_iter().map(|(_, result)| result).collect()
 }
 
 fn one_seed(seed: u64) -> Result<Seed> {

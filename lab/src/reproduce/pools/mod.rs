@@ -5,8 +5,6 @@ mod rows;
 mod year;
 
 use std::process::ExitCode;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use anyhow::Result;
@@ -16,6 +14,7 @@ use rows::{rows, table};
 use year::{OfPolicy, Year};
 
 use super::claim_row::ClaimRow;
+use super::seeds::of_seeds;
 
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -42,7 +41,12 @@ pub struct Arguments {
 /// If the scale is out of range, a file cannot be written, or a simulation fails.
 pub fn reproduce(arguments: &Arguments) -> Result<ExitCode> {
     let begun = Instant::now();
-    let years = all_years(arguments, begun)?;
+    // All policies on the year of each seed.
+    let years = of_seeds(arguments.seeds, arguments.jobs, |seed| {
+        let year = Year::new(seed, arguments.scale, arguments.days)?.run();
+        eprintln!("lab: seed {seed} is done after {:.0} s", begun.elapsed().as_secs_f64());
+        year
+    })?;
     let rows = rows(&years);
     let wall_s = begun.elapsed().as_secs_f64();
     if arguments.json {
@@ -57,28 +61,4 @@ pub fn reproduce(arguments: &Arguments) -> Result<ExitCode> {
         print!("{}\n{}", table(&years), ClaimRow::table(&rows));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Simulates all policies on the year of each seed, in the order of the seeds.
-fn all_years(arguments: &Arguments, begun: Instant) -> Result<Vec<Vec<OfPolicy>>> {
-    let workers =
-        arguments.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let (next, found) = (AtomicU64::new(1), Mutex::new(Vec::new()));
-    let work = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed > arguments.seeds {
-                return;
-            }
-            let result = Year::new(seed, arguments.scale, arguments.days).and_then(Year::run);
-            eprintln!("lab: seed {seed} is done after {:.0} s", begun.elapsed().as_secs_f64());
-            // No thread panics while it holds the lock.
-            found.lock().expect("a sound lock").push((seed, result));
-        }
-    };
-    std::thread::scope(|scope| (0..workers).for_each(|_| drop(scope.spawn(work))));
-    // No thread panics while it holds the lock.
-    let mut found = found.into_inner().expect("a sound lock");
-    found.sort_by_key(|(seed, _)| *seed);
-    found.into_iter().map(|(_, result)| result).collect()
 }
