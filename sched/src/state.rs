@@ -255,6 +255,14 @@ impl State {
         self.program.as_ref().map(|program| program.found)
     }
 
+    /// Adds a finished job to those that the next round reports. Mostly it is the only one.
+    pub(crate) fn finish(&mut self, finished: Finished) {
+        if self.finished.is_empty() {
+            self.finished.reserve_exact(1);
+        }
+        self.finished.push(finished);
+    }
+
     /// Returns true if begins of sessions are ranked.
     pub(crate) fn counts_begins(&self) -> bool {
         self.settings.chosen_parts().placement == PlacementRule::Pool && self.settings.options.pool.rank == PoolRank::S6

@@ -137,7 +137,7 @@ pub(super) fn drop_task(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -
     let place = array.place_of(own, id).filter(|place| array.is_coming(*place)).ok_or(unknown)?;
     array.dropped.insert(place);
     let submitted = cluster.state.jobs.get(own).map_or(now, |job| job.submitted);
-    cluster.state.finished.push(Finished {
+    cluster.state.finish(Finished {
         job: id,
         end: JobEnd::Cancelled { by: by.to_owned() },
         submitted,
@@ -213,7 +213,7 @@ fn end(cluster: &mut Cluster, now: Time, own: JobId) {
         None => JobEnd::Ran { outcome: Outcome::Exited(ended.code), stopped: None },
     };
     eligible::over(cluster, now, (own, &job.request), &end);
-    cluster.state.finished.push(Finished {
+    cluster.state.finish(Finished {
         job: own,
         end,
         submitted: job.submitted,

@@ -204,7 +204,7 @@ fn end_unmet(cluster: &mut Cluster, now: Time, unmet: Unmet) {
         let end = JobEnd::Unmet { dependency, became };
         unmet.extend(gone(cluster, now, (id, &job.request), Became::of(&end)));
         let tasks = array.map(|array| array.ended.counts);
-        cluster.state.finished.push(Finished { tasks, ..Finished::before_start(id, &job, now, end) });
+        cluster.state.finish(Finished { tasks, ..Finished::before_start(id, &job, now, end) });
     }
 }
 

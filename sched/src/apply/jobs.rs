@@ -214,7 +214,7 @@ fn end_waiting(cluster: &mut Cluster, now: Time, id: JobId, by: String) {
     if let Some(job) = cluster.state.jobs.remove(id) {
         let end = JobEnd::Cancelled { by };
         eligible::over(cluster, now, (id, &job.request), &end);
-        cluster.state.finished.push(Finished::before_start(id, &job, now, end));
+        cluster.state.finish(Finished::before_start(id, &job, now, end));
     }
 }
 
@@ -305,7 +305,7 @@ pub(super) fn ended(
     let sums = &mut cluster.state.sums;
     sums.jobs_cost = Money::of_known(sums.jobs_cost, account.cost);
     sums.jobs_start_now_cost = Money::of_known(sums.jobs_start_now_cost, account.start_now_cost);
-    cluster.state.finished.push(Finished {
+    cluster.state.finish(Finished {
         job: id,
         end,
         submitted: job.submitted,

@@ -32,6 +32,7 @@ pub(crate) fn settle(cluster: &mut Cluster, now: Time) {
             node.owner.closed_until = node.owner.closed_until.filter(|until| *until > now);
         }
         refresh_place(cluster, id, now);
+        sleep::note_rest(cluster, id, now);
         cluster.state.dirty |= cluster.wants_nodes();
     }
     settle_cluster(cluster, now);
@@ -169,7 +170,7 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
             shares.for_each(|(unit, share)| release_seen(cluster, now, (job, unit.node, share), since, seen));
         }
     }
-    assignment.placement.iter().for_each(|part| sleep::note_idle(&mut cluster.state, part, now));
+    assignment.placement.iter().for_each(|part| sleep::note_idle(cluster, part, now));
 }
 
 fn release_seen(
@@ -215,7 +216,9 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
             if let Some(reading) = node.reading.take() {
                 cluster.index.readings.remove(&(reading.at, id));
             }
-            node.spec = spec.clone();
+            if node.spec != *spec {
+                node.spec = spec.clone();
+            }
             node.connected = true;
             node.away_since = None;
             node.lost = None;
@@ -237,6 +240,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
     cluster.index.ranks = OnceLock::new();
     let moved = cluster.index.classes.place(&cluster.state.nodes[id.0 as usize], now);
     cluster.index.rank(&cluster.state.nodes[id.0 as usize]);
+    sleep::note_rest(cluster, id, now);
     if cluster.index.classes.len() != kinds {
         cluster.index.queue_again(&cluster.state);
     }

@@ -8,10 +8,9 @@ use limo_model::{Attempt, Cause, Causes, Eviction, JobId, NodeId, Power, Span, S
 use super::jobs::with_times;
 use super::nodes::{refresh_place, renew, settle, switch};
 use super::pause::count;
-use super::sessions;
 use super::steer::stand_still;
+use super::{sessions, sleep};
 use crate::cluster::Cluster;
-use crate::options::RestRule;
 use crate::refused::Refused;
 use crate::state::{Job, Node, Phase, Sleep};
 
@@ -30,6 +29,7 @@ pub(super) fn came(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
     }
     cluster.index.rooms = OnceLock::new();
     wake(cluster, now, id);
+    sleep::note_rest(cluster, id, now);
     renew(cluster, id, now);
     cluster.state.dirty |= is_limited(cluster);
     if evicts(cluster, id) {
@@ -53,13 +53,7 @@ pub(super) fn left(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
     let node = known(cluster, id)?;
     let Some(since) = node.owner.here.take() else { return Ok(()) };
     node.idle_since = now;
-    let can_rest = node.spec.rest().is_some();
-    if let RestRule::Idle(after) | RestRule::IdleInBudget(after) = cluster.state.settings.options.rest_rule()
-        && can_rest
-    {
-        let next = cluster.state.wake_at.map_or(now + after, |next| next.min(now + after));
-        cluster.state.wake_at = Some(next);
-    }
+    sleep::note_rest(cluster, id, now);
     sessions::ended(cluster, (since, now), id);
     renew(cluster, id, now);
     cluster.state.dirty |= is_limited(cluster);

@@ -93,6 +93,7 @@ fn take_parts(cluster: &mut Cluster) {
     cluster.books.count_ends(&cluster.state);
     cluster.index.mode_until = None;
     cluster.index.queue_again(&cluster.state);
+    cluster.index.rest_again(&cluster.state, now);
 }
 
 /// Forgets the reasons that the previous policy gave for the jobs in the queue.

@@ -18,6 +18,7 @@ pub(super) fn sleep_failed(cluster: &mut Cluster, now: Time, id: NodeId, until: 
     if let Some(node) = cluster.state.node_mut(id) {
         node.awake_until = Some(until);
     }
+    note_rest(cluster, id, now);
     Ok(())
 }
 
@@ -70,13 +71,21 @@ pub(super) fn draws(cluster: &mut Cluster, now: Time, assignment: &mut Assignmen
     assignment.hidden_since = now;
 }
 
-/// Records the time since which the nodes of a part have no job, for nodes that can sleep.
-pub(super) fn note_idle(state: &mut State, part: &Part, now: Time) {
-    let run = part.unit.node.0 as usize..(part.unit.node.0.saturating_add(part.count)) as usize;
-    if state.settings.options.rest_rule() == RestRule::Never {
+/// Records the time since which the nodes of a part have no job, if idle nodes sleep.
+pub(super) fn note_idle(cluster: &mut Cluster, part: &Part, now: Time) {
+    if cluster.state.settings.options.rest_rule() == RestRule::Never {
         return;
     }
-    for node in state.nodes.get_mut(run).into_iter().flatten() {
-        node.idle_since = now;
+    for node in part.nodes() {
+        if let Some(node) = cluster.state.node_mut(node) {
+            node.idle_since = now;
+        }
+        note_rest(cluster, node, now);
     }
+}
+
+/// Plans again at the time from which a node may sleep.
+pub(super) fn note_rest(cluster: &mut Cluster, id: NodeId, now: Time) {
+    let due = cluster.state.node(id).and_then(|node| cluster.index.rest(node, now));
+    cluster.state.wake_at = [cluster.state.wake_at, due].into_iter().flatten().min();
 }

@@ -215,7 +215,7 @@ fn execute(cluster: &mut Cluster, now: Time, plan: Plan, round: &mut Round) {
         let Some(job) = cluster.state.jobs.remove(id) else { continue };
         let end = JobEnd::Refused { wait };
         apply::over(cluster, now, (id, &job.request), &end);
-        cluster.state.finished.push(Finished::before_start(id, &job, now, end));
+        cluster.state.finish(Finished::before_start(id, &job, now, end));
     }
     let mut arrays = BTreeSet::new();
     for (id, wait) in plan.waits {

@@ -348,6 +348,14 @@ impl Classes {
         }
     }
 
+    /// Returns true if no job has cores of a node.
+    pub fn is_free(&self, node: NodeId) -> bool {
+        self.place_of(node).is_some_and(|(class, position)| {
+            let class = &self.all[class];
+            class.levels.iter().zip(&class.units).all(|(levels, unit)| levels.free(position) == unit.cores)
+        })
+    }
+
     /// Returns the cores of a unit that jobs have.
     pub fn used(&self, unit: UnitId) -> u32 {
         let Some((class, position)) = self.place_of(unit.node) else { return 0 };

@@ -39,6 +39,7 @@ impl Index {
             boundaries,
             users,
             pool,
+            resting,
             // These are the results of a round or a plan for the next one.
             counted: _,
             cache: _,
@@ -51,7 +52,7 @@ impl Index {
             ("names", *names == found.names),
             ("classes", classes.is_same(&found.classes)),
             ("shapes", shapes.is_same(&found.shapes, state)),
-            ("occupants", *occupants == found.occupants),
+            ("occupants", occupants.is_same(&found.occupants)),
             ("ends", *ends == found.ends),
             ("limits", *limits == found.limits),
             ("warnings", *warnings == found.warnings),
@@ -79,6 +80,7 @@ impl Index {
             ("boundaries", *boundaries == found.boundaries),
             ("users", users.as_ref().zip(found.users.as_ref()).is_none_or(|(kept, found)| kept == found)),
             ("pool", *pool == found.pool),
+            ("resting", *resting == found.resting),
         ];
         parts.into_iter().find(|(_, same)| !same).map(|(part, _)| part)
     }

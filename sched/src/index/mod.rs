@@ -6,9 +6,11 @@ mod classes;
 #[cfg(debug_assertions)]
 mod compare;
 mod groups;
+mod occupants;
 mod plan_cache;
 mod pool;
 mod ranks;
+mod resting;
 mod shapes;
 mod stock;
 mod users;
@@ -25,9 +27,11 @@ use crate::structure::JobSet;
 pub(crate) use blocked::Blocked;
 pub(crate) use classes::{Class, Classes};
 pub(crate) use groups::{GroupDraws, GroupRooms, KeptRoom};
+pub(crate) use occupants::Occupants;
 pub(crate) use plan_cache::{Gains, HeadReservation, PlanCache};
 pub(crate) use pool::{PoolCell, PoolIndex, PoolKey};
 pub(crate) use ranks::{Rank, Ranks, UnitOrder};
+pub(crate) use resting::Resting;
 pub(crate) use shapes::{Shape, Shapes, Way};
 pub(crate) use users::Users;
 
@@ -49,8 +53,7 @@ pub(crate) struct Index {
     pub names: BTreeMap<String, NodeId>,
     pub classes: Classes,
     pub shapes: Shapes,
-    /// Active jobs by node, only for nodes with a meter or with owners who evict: readings and owners need them.
-    pub occupants: BTreeSet<(NodeId, JobId)>,
+    pub occupants: Occupants,
     /// Estimated ends of active jobs, with the resources that each returns.
     pub ends: BTreeMap<(Time, JobId), Freed>,
     /// Time limits of running jobs.
@@ -115,6 +118,8 @@ pub(crate) struct Index {
     pub ranks: OnceLock<Ranks>,
     /// Free nodes in the order of the placement `pool`, while it is in force.
     pub pool: Option<PoolIndex>,
+    /// Idle nodes that can sleep, while the policy lets them.
+    pub resting: Option<Resting>,
 }
 
 impl Index {
@@ -166,6 +171,7 @@ impl Index {
         index.groups = GroupDraws::of(state);
         index.users = (!state.settings.quotas.is_empty()).then(|| Users::of(state));
         index.rank_again(state);
+        index.rest_again(state, now);
         index
     }
 
@@ -173,6 +179,17 @@ impl Index {
     pub fn refresh(&mut self, node: &Node, now: Time) {
         self.classes.refresh(node, now);
         self.rank(node);
+        self.rest(node, now);
+    }
+
+    /// Updates a node among the idle ones; returns the time from which it may sleep.
+    pub fn rest(&mut self, node: &Node, now: Time) -> Option<Time> {
+        self.resting.as_mut()?.update(node, &self.classes, now)
+    }
+
+    /// Finds the idle nodes again, after a change of the rules for them.
+    pub fn rest_again(&mut self, state: &State, now: Time) {
+        self.resting = Resting::of(state, &self.classes, now);
     }
 
     /// Updates a node in the order of the placement `pool`.
@@ -320,9 +337,12 @@ impl Index {
                 true => self.classes.change_memory(part, Memory::saturating_add),
                 false => self.classes.take(part),
             }
-            self.classes.listed_nodes(part, |nodes| self.occupants.extend(nodes.iter().map(|node| (*node, job))));
+            self.classes.listed_nodes(part, |nodes| nodes.iter().for_each(|node| self.occupants.insert(*node, job)));
         }
         self.rank_nodes(assignment);
+        if let Some(resting) = &mut self.resting {
+            limo_model::nodes(&assignment.placement).for_each(|node| resting.remove(node));
+        }
     }
 
     pub fn give(&mut self, job: JobId, assignment: &Assignment) {
@@ -337,11 +357,7 @@ impl Index {
                 true => self.classes.change_memory(part, Memory::saturating_sub),
                 false => self.classes.give(part),
             }
-            self.classes.listed_nodes(part, |nodes| {
-                for node in nodes {
-                    self.occupants.remove(&(*node, job));
-                }
-            });
+            self.classes.listed_nodes(part, |nodes| nodes.iter().for_each(|node| self.occupants.remove(*node, job)));
         }
         self.rank_nodes(assignment);
     }

@@ -8,14 +8,16 @@ use super::Classes;
 use crate::options::{Knowledge, PoolRank};
 use crate::state::{Node, State, group_place};
 
-/// Key on which the ranks of a node depend: first the rank by its own sessions, then class, group and idle draw.
+/// Key on which the ranks of a node depend: first the rank by its own sessions, then class, group and idle draw. Nodes
+/// have equal keys if the rank in force does not tell them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PoolKey {
     /// The rank by sessions at the node itself, S3; zero under other ranks.
     pub own: i64,
     pub class: u32,
-    /// The group, as a place in the order of names.
+    /// The group, as a place in the order of names; `None` also under ranks that do not depend on it.
     pub group: Option<u16>,
+    /// Zero under ranks that do not depend on it.
     pub idle: Power,
 }
 
@@ -26,7 +28,7 @@ pub(crate) struct PoolCell {
     asleep: Vec<NodeId>,
 }
 
-/// A node: its rank of its own, its group and idle draw, and the cell that has it while it is free.
+/// A node: its rank of its own, its group and idle draw as in its key, and the cell that has it while it is free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Pooled {
     own: i64,
@@ -119,7 +121,9 @@ impl PoolIndex {
         let at = node.id.0 as usize;
         self.nodes.resize(self.nodes.len().max(at + 1), Pooled::default());
         let own = self.own(node);
-        self.nodes[at] = Pooled { own, group: node.group, idle: node.spec.idle, ..self.nodes[at] };
+        let group = node.group.filter(|_| self.rank.is_by_group());
+        let idle = if self.rank == PoolRank::S2 { node.spec.idle } else { Power::ZERO };
+        self.nodes[at] = Pooled { own, group, idle, ..self.nodes[at] };
         self.update(node.id, classes);
     }
 

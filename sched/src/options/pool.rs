@@ -40,6 +40,11 @@ impl PoolRank {
         ("S5b", Self::S5b),
         ("S6", Self::S6),
     ];
+
+    /// Returns true if nodes of different groups have different values.
+    pub(crate) fn is_by_group(self) -> bool {
+        matches!(self, Self::S4 | Self::S5a | Self::S5b | Self::S6)
+    }
 }
 
 impl FromStr for PoolRank {

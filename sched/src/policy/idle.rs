@@ -3,47 +3,15 @@
 //!
 //! Constraints: a node stays awake for a start that is planned before it could be awake again. A policy that observes
 //! the lower limit keeps the draw at this limit. A policy that keeps the upper limit reserves the draw of nodes that
-//! fall asleep. Cost: one check of each idle node that can sleep. Option: `rest` ([`RestRule`]).
+//! fall asleep. Cost: one check of each idle node whose delay is over. Option: `rest` ([`RestRule`]).
 
 use limo_model::{NodeId, Power, Rest, Span, Time};
 
 use crate::engine::{Later, Wanted};
-use crate::index::Class;
 use crate::options::RestRule;
 use crate::plan::Plan;
 use crate::state::Node;
-use crate::structure::Bits;
 use crate::view::View;
-
-/// Returns the delay in force now.
-fn delay(view: &View<'_>) -> Option<Span> {
-    match view.options().rest_rule() {
-        RestRule::Never => None,
-        RestRule::Idle(after) => Some(after),
-        RestRule::IdleInBudget(after) => view.settings().budgets.at(view.now()).map(|_| after),
-    }
-}
-
-/// Returns the nodes of a class that have no job and no owner there, are awake and can sleep.
-fn idle<'a>(view: &View<'a>, class: &'a Class) -> impl Iterator<Item = (&'a Node, Rest)> {
-    let mut scratch = Bits::new(class.nodes.len() as u32);
-    let whole = |unit: usize| class.levels.get(unit).zip(class.units.get(unit));
-    let mut first: Vec<u32> =
-        whole(0).map(|(levels, unit)| levels.members(unit.cores, &mut scratch).iter().collect()).unwrap_or_default();
-    // An owner who left may keep jobs from a node for longer than it stays awake.
-    let is_free = |position: &u32| whole(0).is_some_and(|(levels, unit)| levels.free(*position) == unit.cores);
-    first.extend(class.closed.iter().filter(is_free));
-    let view = *view;
-    let all_free = move |position: &u32| {
-        let mut others = class.levels.iter().zip(&class.units).skip(1);
-        others.all(|(levels, unit)| levels.free(*position) == unit.cores)
-    };
-    let nodes =
-        first.into_iter().filter(all_free).filter_map(move |position| view.node(class.nodes[position as usize]));
-    let is_awake = move |node: &&Node| node.is_awake() && node.is_open(view.now());
-    let nodes = nodes.filter(is_awake).filter(|node| node.owner.here.is_none());
-    nodes.filter_map(|node| Some((node, node.spec.rest()?)))
-}
 
 /// Returns true if sleeping saves more energy than falling asleep costs before the budget's period ends.
 fn pays(view: &View<'_>, node: &Node, rest: &Rest) -> bool {
@@ -61,21 +29,22 @@ fn pays(view: &View<'_>, node: &Node, rest: &Rest) -> bool {
 
 /// Adds the nodes to put to sleep now to a plan that starts nothing. `later` are the starts that the plan expects.
 pub(super) fn power_off(view: &View<'_>, mut later: Vec<Later>, plan: &mut Plan) {
-    let Some(after) = delay(view) else {
-        let in_budget = matches!(view.options().rest_rule(), RestRule::IdleInBudget(_));
-        let change = view.settings().budgets.next_change(view.now()).filter(|_| in_budget);
-        plan.wake_at = [plan.wake_at, change].into_iter().flatten().min();
-        return;
-    };
     let now = view.now();
-    let mut margin = Margin::of(view);
-    let classes = view.index().classes.all().iter().enumerate();
-    for (class, (node, rest)) in classes.flat_map(|(at, class)| idle(view, class).map(move |node| (at, node))) {
-        let due = (node.idle_since + after).max(node.awake_until.unwrap_or(node.idle_since));
-        if due > now {
-            plan.wake_at = Some(plan.wake_at.map_or(due, |next| next.min(due)));
-            continue;
+    let Some(resting) = view.index().resting.as_ref() else { return };
+    if matches!(view.options().rest_rule(), RestRule::IdleInBudget(_)) {
+        let budgets = &view.settings().budgets;
+        if budgets.at(now).is_none() {
+            plan.wake_at = [plan.wake_at, budgets.next_change(now)].into_iter().flatten().min();
+            return;
         }
+    }
+    let mut margin = Margin::of(view);
+    let classes = &view.index().classes;
+    let place = |id: NodeId| Some((classes.place_of(id)?, view.node(id)?));
+    let mut due: Vec<((usize, u32), &Node)> = resting.due(now).filter_map(place).collect();
+    due.sort_unstable_by_key(|(place, _)| *place);
+    for ((class, _), node) in due {
+        let Some(rest) = node.spec.rest() else { continue };
         let back = now + rest.down.span + rest.up.span;
         let is_wanted = later.iter_mut().filter(|start| start.at <= back).any(|start| start.takes(class, node.id));
         if is_wanted || !pays(view, node, &rest) || !margin.leaves(node, &rest) {
@@ -86,7 +55,7 @@ pub(super) fn power_off(view: &View<'_>, mut later: Vec<Later>, plan: &mut Plan)
             _ => plan.sleeps.push((node.id, 1)),
         }
     }
-    plan.wake_at = [plan.wake_at, margin.look_again(view)].into_iter().flatten().min();
+    plan.wake_at = [plan.wake_at, resting.next(now), margin.look_again(view)].into_iter().flatten().min();
 }
 
 impl Later {

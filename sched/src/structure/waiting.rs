@@ -39,6 +39,9 @@ const BLOCK: usize = 4;
 /// Most jobs that move for one that comes back.
 const NEAR: usize = 1_024;
 
+/// Share of the jobs for which a rebuild leaves empty places before the first one: jobs that come back mostly precede it.
+const GAP: usize = 16;
+
 /// Minimum number of places, so that a short queue is not rebuilt repeatedly.
 const FEWEST_PLACES: usize = 64;
 
@@ -314,19 +317,23 @@ impl Waiting {
         }
         self.keys = Vec::with_capacity(places);
         self.needs = Vec::with_capacity(places);
+        let first = jobs.first().map_or(0, |(key, _)| *key);
+        let gap = (len / GAP + 1).min(usize::try_from(first).unwrap_or(usize::MAX));
+        self.keys.extend(first - gap as u64..first);
+        self.needs.resize(gap, Need::NONE);
         for (key, need) in jobs {
             self.keys.push(key);
             self.needs.push(need);
         }
         let blocks = places / BLOCK;
         self.tree = vec![Need::NONE; 2 * blocks];
-        for block in 0..len.div_ceil(BLOCK) {
+        for block in 0..self.keys.len().div_ceil(BLOCK) {
             self.tree[blocks + block] = self.least_of(block);
         }
         for at in (1..blocks).rev() {
             self.tree[at] = self.tree[2 * at].least(&self.tree[2 * at + 1]);
         }
-        (self.head, self.len) = (0, len);
+        (self.head, self.len) = (gap, len);
     }
 }
 
