@@ -36,6 +36,14 @@ impl Time {
     pub fn moved(self, by: Span) -> Self {
         if self == Self::MAX { self } else { self + by }
     }
+
+    /// Returns the first of the known times.
+    pub fn first_of(times: &[Option<Self>]) -> Option<Self> {
+        times.iter().fold(None, |first, at| match (first, *at) {
+            (Some(first), Some(at)) => Some(at.min(first)),
+            (first, at) => first.or(at),
+        })
+    }
 }
 
 impl Span {

@@ -31,6 +31,8 @@ pub(crate) struct Books {
     pub idle: Power,
     /// Sum of the estimates of all active jobs except those that persons or owners suspended, and of the held draw of lost nodes.
     pub active: Power,
+    /// True if the draw of a group of nodes is limited.
+    pub limits_groups: bool,
     /// Latest ends and expected draws of running jobs, for policies that plan with them.
     pub sure: Option<BTreeMap<(Time, JobId), Power>>,
 }
@@ -57,7 +59,7 @@ enum Reach {
 impl Books {
     /// Counts the books from the record alone.
     pub fn of(state: &State, now: Time) -> Self {
-        let mut books = Self::default();
+        let mut books = Self { limits_groups: state.settings.groups.are_limited(), ..Self::default() };
         for node in &state.nodes {
             books.enter(node, now);
             books.active += node.held_draw();

@@ -8,6 +8,7 @@ mod groups;
 mod jobs;
 mod known;
 mod mold;
+mod next;
 mod pause;
 mod reasons;
 mod resize;
@@ -18,8 +19,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use limo_model::{
-    Curve, Energy, JobId, Memory, Money, NodeId, Power, Preset, Price, Request, Reservation, Span, Standing, Time,
-    UnitId, Variation,
+    Curve, Energy, JobId, Memory, Money, NodeId, Power, Preset, Price, Request, Reservation, Standing, Time, UnitId,
+    Variation,
 };
 
 use crate::apply;
@@ -123,6 +124,15 @@ impl Core {
         apply::submit(&mut self.cluster, now, job, Arc::new(request))
     }
 
+    /// Records [`Event::NodeUp`] of a known node without a copy of its description, which has not changed.
+    ///
+    /// # Errors
+    /// [`Refused::NoSuchNode`].
+    pub fn up_again(&mut self, now: Time, node: NodeId) -> Result<(), Refused> {
+        let now = now.max(self.cluster.state.sums.since);
+        apply::up_again(&mut self.cluster, now, node)
+    }
+
     /// Runs the policy once over the recorded state. A repeated call changes nothing and returns nothing new.
     pub fn round(&mut self, now: Time) -> Round {
         let now = now.max(self.cluster.state.sums.since);
@@ -174,10 +184,10 @@ impl Core {
             }
             resize::grow(cluster, now, resizing, &mut round);
             let steered = look_again(&View::new(cluster, now));
-            cluster.state.wake_at = [cluster.state.wake_at, steered, thought.flatten()].into_iter().flatten().min();
+            cluster.state.wake_at = Time::first_of(&[cluster.state.wake_at, steered, thought.flatten()]);
         }
         round.waits.extend(apply::tell_blocked(cluster, now));
-        round.wake_at = next_time(cluster, now);
+        round.wake_at = next::next_time(cluster, now);
         (round.finished, cluster.index.counted) = (std::mem::take(&mut cluster.state.finished), 0);
         round
     }
@@ -376,25 +386,4 @@ fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
     let assignment = job.assignment().filter(|assignment| assignment.pending.is_zero())?;
     let seen = job.running().is_some_and(|running| running.seen_on.contains(&node));
     (!seen).then(|| (assignment.draw_on(node), assignment.hidden_since))
-}
-
-/// Returns the time of the next round if no event happens before. It is the earliest time at which a plan could
-/// change, a job reaches its time limit, is warned or may begin. It also covers readings that expire, nodes that are
-/// no longer suspect or closed by owners, evictions, and the next ranking of the queue.
-fn next_time(cluster: &Cluster, now: Time) -> Option<Time> {
-    let limit = cluster.index.limits.first().map(|(at, _)| *at);
-    let stale_after = cluster.state.settings.options.stale_after + Span::from_ms(1);
-    let stale = cluster.index.readings.first().map(|(at, _)| *at + stale_after);
-    let reopens = cluster.index.reopens.first().map(|(at, _)| *at);
-    let evicted = cluster.index.evictions.first().map(|(at, _)| *at);
-    let begin = cluster.index.blocked.first_begin();
-    let warning = cluster.index.warnings.first().map(|(at, _)| *at);
-    let used = allowance::look_again(cluster, now);
-    let reserved = cluster.index.boundaries.first().copied();
-    let overdue = apply::next_overdue(cluster);
-    let (rank, turn) = (apply::rank_at(&cluster.state), apply::next_turn(cluster));
-    [cluster.state.wake_at, limit, stale, reopens, evicted, begin, warning, used, reserved, rank, turn, overdue]
-        .into_iter()
-        .flatten()
-        .min()
 }

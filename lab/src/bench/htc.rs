@@ -19,14 +19,14 @@ use lsim::record::Heading;
 /// Numbers of jobs between which the growth is measured.
 pub const COUNTS: [u32; 3] = [100_000, 600_000, 6_000_000];
 const NODES: u32 = 1_400;
-const WALL: &str = "wall time in all";
-const PEAK: &str = "peak memory";
-const MIB: f64 = 1_048_576.0;
+pub const WALL: &str = "wall time in all";
+pub const PEAK: &str = "peak memory";
+pub const MIB: f64 = 1_048_576.0;
 /// Upper limit for the largest count, in seconds.
 const WALL_S: f64 = 15.0;
 const PEAK_MIB: f64 = 1_024.0;
 /// Upper limit of the exponent of growth. The machine's caches make larger runs slightly slower.
-const EXPONENT: f64 = 1.1;
+pub const EXPONENT: f64 = 1.1;
 
 /// Generates, simulates and writes in this process, which should do no other work.
 ///

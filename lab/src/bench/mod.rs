@@ -12,9 +12,11 @@ pub mod figure;
 mod host;
 mod htc;
 mod part;
+mod pool;
 mod predictor;
 mod rounds;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, bail};
@@ -51,7 +53,7 @@ fn chosen(only: Option<&str>, quick: bool) -> Result<Vec<Part>> {
     let known: Vec<String> = parts.iter().map(|part| part.name()).collect();
     parts.retain(|part| part.name() == only || part.group() == only);
     if parts.is_empty() {
-        bail!("`{only}` is not a part of the benchmark: easy, htc, {}", known.join(", "));
+        bail!("`{only}` is not a part of the benchmark: easy, htc, pools, {}", known.join(", "));
     }
     Ok(parts)
 }
@@ -73,19 +75,22 @@ pub fn measure(name: &str, traces: &Path, quick: bool) -> Result<String> {
 pub fn run(only: Option<&str>, traces: &Path, quick: bool, tell: impl Fn(&str)) -> Result<Findings> {
     let before = Machine::now();
     let mut parts = Vec::new();
-    let mut grown = Vec::new();
+    let mut grown: BTreeMap<&str, Vec<(u32, Report)>> = BTreeMap::new();
     for part in chosen(only, quick)? {
         tell(&part.title());
         let report = part.apart(traces, quick)?;
-        if let Part::Htc(jobs) = part {
-            grown.push((jobs, report.clone()));
+        if let Some(jobs) = part.jobs() {
+            grown.entry(part.group()).or_default().push((jobs, report.clone()));
         }
         parts.push(Named { name: part.name(), title: part.title(), report });
     }
-    let growth = htc::growth(&grown);
-    if !growth.is_empty() {
-        let title = "growth: exponents of time and memory with the number of jobs".to_owned();
-        parts.push(Named { name: "growth".to_owned(), title, report: Report::of(growth) });
+    for (group, reports) in &grown {
+        let growth = htc::growth(reports);
+        if !growth.is_empty() {
+            let name = format!("growth-{group}");
+            let title = format!("{name}: exponents of time and memory with the number of jobs");
+            parts.push(Named { name, title, report: Report::of(growth) });
+        }
     }
     Ok(Findings { schema: 1, before, after: Machine::now(), parts })
 }
@@ -139,7 +144,7 @@ mod tests {
         assert_eq!(names(Some("curie"), false).expect("a part"), "curie");
         assert_eq!(
             names(Some("easier"), true).expect_err("unknown").to_string(),
-            "`easier` is not a part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, htc-100000, rounds, rounds-ranked, rounds-window, rounds-program, owners, dynshare, campaign, predictor"
+            "`easier` is not a part of the benchmark: easy, htc, pools, kth-sp2, sdsc-sp2, htc-100000, pool, pool-no-jobs, pool-no-owners, rounds, rounds-ranked, rounds-window, rounds-program, owners, dynshare, campaign, predictor"
         );
     }
 

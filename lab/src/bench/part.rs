@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::cluster::Size;
 use super::easy::{ORACLES, Oracle};
 use super::figure::Figure;
+use super::pool::{POOL_PARTS, PoolPart};
 use super::{campaign, dynshare, htc, predictor, rounds};
 
 /// The results of a part.
@@ -36,6 +37,7 @@ impl Report {
 pub enum Part {
     Easy(&'static Oracle),
     Htc(u32),
+    Pool(&'static PoolPart),
     Rounds(&'static Rounds),
     Owners,
     DynShare,
@@ -104,7 +106,9 @@ impl Part {
         let oracles = if quick { &ORACLES[..2] } else { &ORACLES[..] };
         let counts = if quick { &htc::COUNTS[..1] } else { &htc::COUNTS[..] };
         let easy = oracles.iter().map(Self::Easy);
+        let pools = if quick { &POOL_PARTS[..3] } else { &POOL_PARTS[..] };
         easy.chain(counts.iter().copied().map(Self::Htc))
+            .chain(pools.iter().map(Self::Pool))
             .chain(ROUND_PARTS.iter().map(Self::Rounds))
             .chain([Self::Owners, Self::DynShare, Self::Campaign, Self::Predictor])
             .collect()
@@ -115,6 +119,7 @@ impl Part {
         match self {
             Self::Easy(oracle) => oracle.name.to_owned(),
             Self::Htc(jobs) => format!("htc-{jobs}"),
+            Self::Pool(pool) => pool.name.to_owned(),
             Self::Rounds(rounds) => rounds.name.to_owned(),
             Self::Owners | Self::DynShare | Self::Campaign | Self::Predictor => self.group().to_owned(),
         }
@@ -124,11 +129,21 @@ impl Part {
         match self {
             Self::Easy(_) => "easy",
             Self::Htc(_) => "htc",
+            Self::Pool(_) => "pools",
             Self::Rounds(_) => "rounds",
             Self::Owners => "owners",
             Self::DynShare => "dynshare",
             Self::Campaign => "campaign",
             Self::Predictor => "predictor",
+        }
+    }
+
+    /// Returns the number of jobs of a part that counts for the growth of time and memory.
+    pub fn jobs(self) -> Option<u32> {
+        match self {
+            Self::Htc(jobs) => Some(jobs),
+            Self::Pool(pool) => pool.jobs,
+            _ => None,
         }
     }
 
@@ -138,6 +153,9 @@ impl Part {
                 format!("{}: EASY; reading, accounting, checking and writing included", oracle.name)
             }
             Self::Htc(jobs) => format!("htc-{jobs}: jobs of one processor on 1,400 nodes; writing included"),
+            Self::Pool(PoolPart { name, what, .. }) => {
+                format!("{name}: a generated year of a pool; reading and writing included; {what}")
+            }
             Self::Rounds(Rounds { name, policy, size, .. }) => {
                 let nodes = size.nodes;
                 format!(
@@ -163,6 +181,7 @@ impl Part {
         match self {
             Self::Easy(oracle) => oracle.measure(traces),
             Self::Htc(jobs) => htc::measure(jobs),
+            Self::Pool(pool) => pool.measure(),
             Self::Rounds(Rounds { size, limit_us, rounds, .. }) => {
                 let rounds = if quick { rounds / 10 } else { *rounds };
                 Ok(Report::of(rounds::measure(*size, *limit_us, rounds)?))

@@ -15,7 +15,7 @@ fn usage() {
         folder.path(),
         "bench --only easier",
         1,
-        "lab: `easier` is not a part of the benchmark: easy, htc, kth-sp2, sdsc-sp2, sdsc-blue, curie, htc-100000, htc-600000, htc-6000000, rounds, rounds-ranked, rounds-window, rounds-program, owners, dynshare, campaign, predictor",
+        "lab: `easier` is not a part of the benchmark: easy, htc, pools, kth-sp2, sdsc-sp2, sdsc-blue, curie, htc-100000, htc-600000, htc-6000000, pool, pool-no-jobs, pool-no-owners, pool-ranks, pool-6000000, rounds, rounds-ranked, rounds-window, rounds-program, owners, dynshare, campaign, predictor",
     );
 }
 

@@ -293,7 +293,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let comes = submit.is_some() || change.is_some() || visits.is_some_and(|(of, visits)| !of.is_over(visits));
         let over = !comes && self.jobs.is_empty() && self.switches.is_empty();
         let stuck = !comes && due.is_none() && self.wake_at.is_none();
-        let next = [submit, change, owner, due, self.wake_at, self.step_at].into_iter().flatten().min();
+        let next = Time::first_of(&[submit, change, owner, due, self.wake_at, self.step_at]);
         match self.until.filter(|until| *until > self.now) {
             Some(until) if over || stuck => Some(next.map_or(until, |next| next.min(until))),
             _ if over || stuck => None,

@@ -93,7 +93,7 @@ impl Visiting {
     pub fn next_time(&self, visits: &Visits) -> Option<Time> {
         let login = visits.visits.get(self.next).map(|visit| visit.login);
         let logout = self.logouts.peek().map(|Reverse((at, _))| *at);
-        [login, logout, self.reboot_at(visits)].into_iter().flatten().min()
+        Time::first_of(&[login, logout, self.reboot_at(visits)])
     }
 
     fn reboot_at(&self, visits: &Visits) -> Option<Time> {
@@ -262,8 +262,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
     pub fn rebooted(&mut self, node: NodeId) -> Result<(), SimulationError> {
         self.note(node, |facts| facts.reboots = false);
-        let Some(spec) = self.core.node(node).map(|node| node.spec().clone()) else { return Ok(()) };
-        self.apply(&Event::NodeUp { spec })
+        let up = self.core.up_again(self.now, node);
+        up.map_err(|refused| SimulationError::Refused { at: self.now, refused })
     }
 
     /// Lets jobs use a node that was woken for a reboot: an owner may keep it from rebooting now.

@@ -1,12 +1,23 @@
 //! A setup as the inputs of the engine and of the output.
 
+use anyhow::Result;
 use limo_model::Time;
 
-use super::{Extent, Loaded};
+use super::{Extent, Loaded, check};
 use crate::engine::Scenario;
 use crate::record::{Heading, Window};
 
 impl Loaded {
+    /// Refuses budgets that no policy can keep.
+    ///
+    /// # Errors
+    /// For such a budget.
+    pub(super) fn checked(self) -> Result<Self> {
+        let parts = self.options.parts_of(self.preset);
+        check::budgets(parts, self.options.rest_rule(), &self.platform, &self.budgets)?;
+        Ok(self)
+    }
+
     /// Returns the inputs of the engine.
     pub fn scenario(&self) -> Scenario<'_> {
         Scenario {

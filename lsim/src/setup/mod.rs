@@ -12,8 +12,10 @@ mod periods;
 mod queues;
 mod values;
 
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 
 use anyhow::{Context, Result, anyhow, bail};
 use limo_model::{
@@ -23,6 +25,7 @@ use limo_model::{
 use limo_sched::Options;
 use limo_trace::filter::{Carried, Window as Filter};
 use limo_trace::hot_start::filling_profiles;
+use limo_trace::pool::Sessions;
 use limo_trace::{Platform, Treatment, Workload, swf};
 use serde::Deserialize;
 
@@ -224,8 +227,12 @@ impl Setup {
     /// # Errors
     /// If something cannot be read, understood or simulated; names file and line or the option.
     pub fn load(&self) -> Result<Loaded> {
-        let workload = Arc::new(self.workload()?);
-        self.over(workload)
+        let (workload, sessions) = thread::scope(|scope| {
+            // Both files of a pool are large.
+            let sessions = scope.spawn(|| self.sessions());
+            (self.workload(), sessions.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        self.with_sessions(Arc::new(workload?), sessions?)?.checked()
     }
 
     /// Reads the trace and takes the selected part.
@@ -283,14 +290,7 @@ impl Setup {
     /// # Errors
     /// The same as for [`Setup::load`].
     pub fn over(&self, workload: Arc<Workload>) -> Result<Loaded> {
-        let loaded = self.over_unchecked(workload)?;
-        check::budgets(
-            loaded.options.parts_of(loaded.preset),
-            loaded.options.rest_rule(),
-            &loaded.platform,
-            &loaded.budgets,
-        )?;
-        Ok(loaded)
+        self.over_unchecked(workload)?.checked()
     }
 
     /// Does the same as [`Setup::over`], but accepts budgets that no policy can keep, for schedulers that ignore budgets.
@@ -298,6 +298,10 @@ impl Setup {
     /// # Errors
     /// The same as for [`Setup::load`].
     pub fn over_unchecked(&self, workload: Arc<Workload>) -> Result<Loaded> {
+        self.with_sessions(workload, self.sessions()?)
+    }
+
+    fn with_sessions(&self, workload: Arc<Workload>, sessions: Option<Sessions>) -> Result<Loaded> {
         let preset = self.policy.ok_or_else(|| anyhow!("no policy: name one with --policy"))?;
         let (options, mut notes) = self.options()?;
         if workload.jobs.is_empty() && self.sessions.is_none() {
@@ -305,7 +309,7 @@ impl Setup {
         }
         let (LoadedPlatform { platform, notes: platform_notes, pool, .. }, platform_name) = self.cluster(&workload)?;
         let workload = self.hot(workload, &platform)?;
-        let (visits, workload) = self.visits((&platform, pool.as_ref()), workload)?;
+        let (visits, workload) = self.visits((&platform, pool.as_ref()), workload, sessions)?;
         let clock = files::clock(workload.start);
         let prices = self.prices.as_deref().map(|path| files::prices(path, clock)).transpose()?;
         let limits = self.limits.as_deref().map(|path| files::limits(path, clock)).transpose()?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use limo_model::{Digest, GroupSpec, Groups, NodeId, Span, Time};
 use limo_sched::{Options, PoolRank};
-use limo_trace::pool::{self, OpeningHours, Pool};
+use limo_trace::pool::{self, OpeningHours, Pool, Sessions};
 use limo_trace::{Platform, Workload};
 
 use super::Setup;
@@ -82,26 +82,35 @@ impl Setup {
         Groups::new(groups).context("--platform, --start-after and --evict-after")
     }
 
-    /// Reads the visits of owners, and finds the times of reboots. A workload with earlier visits begins at their first
+    /// Reads the sessions of owners, if there is a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or a line is wrong.
+    pub(super) fn sessions(&self) -> Result<Option<Sessions>> {
+        Ok(self.sessions.as_deref().map(pool::sessions).transpose()?)
+    }
+
+    /// Returns the visits of owners, and finds the times of reboots. A workload with earlier visits begins at their first
     /// midnight.
     ///
     /// # Errors
-    /// If the file cannot be read, or a computer is not in the platform.
+    /// If a computer is not in the platform.
     pub(super) fn visits(
         &self,
         (platform, pool): (&Platform, Option<&Pool>),
         workload: Arc<Workload>,
+        sessions: Option<Sessions>,
     ) -> Result<(Option<Visits>, Arc<Workload>)> {
         let defers = self.reboots == Some(Reboots::Defer);
         let wanted = pool.filter(|_| self.reboots != Some(Reboots::Off));
         let reboots = wanted.map(|pool| reboots(platform, pool)).unwrap_or_default();
         let cost = self.checkpoint_cost.unwrap_or(Span::ZERO);
         let checkpointing = self.checkpoint_every.map(|every| Checkpointing { every, cost });
-        let Some(path) = &self.sessions else {
+        let Some((path, sessions)) = self.sessions.as_ref().zip(sessions) else {
             let visits = Visits { visits: Vec::new(), reboots, defers, checkpointing };
             return Ok((pool.map(|_| visits), workload));
         };
-        let visits = visits_of(path, platform)?;
+        let visits = visits_of((path, sessions), platform)?;
         let begins = visits.first().map(|visit| Time::from_unix_ms(visit.login.unix_ms().div_euclid(DAY_MS) * DAY_MS));
         let workload = match (begins, workload.start) {
             (Some(begins), start) if start.is_none_or(|start| begins < start) => {
@@ -117,8 +126,7 @@ impl Setup {
     }
 }
 
-fn visits_of(path: &Path, platform: &Platform) -> Result<Vec<OwnerVisit>> {
-    let read = pool::sessions(path)?;
+fn visits_of((path, read): (&Path, Sessions), platform: &Platform) -> Result<Vec<OwnerVisit>> {
     let nodes: HashMap<String, NodeId> =
         (0..).zip(node_specs(platform)).map(|(id, spec)| (spec.name, NodeId(id))).collect();
     let mut known: HashMap<u32, NodeId> = HashMap::new();

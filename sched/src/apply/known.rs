@@ -5,7 +5,8 @@
 
 use limo_model::{Memory, Meter, NodeId, NodeSpec, Power, Time};
 
-use super::nodes::{enter, renew, settle_cluster};
+use super::nodes::{renew, settle_cluster};
+use super::register::enter;
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::state::Sleep;

@@ -18,6 +18,7 @@ mod predicted;
 mod queues;
 mod quota;
 mod rank;
+mod register;
 mod reservations;
 mod restarts;
 mod runs;
@@ -29,7 +30,7 @@ mod widths;
 
 use std::sync::{Arc, OnceLock};
 
-use limo_model::{JobId, Kept, Request, Time};
+use limo_model::{JobId, Kept, NodeId, Request, Time};
 
 use crate::cluster::Cluster;
 use crate::event::Event;
@@ -83,7 +84,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::PartEnded { job, attempt, node, outcome, usage } => {
             parts::part_ended(&mut cluster.state, (*job, *attempt), *node, (outcome, *usage))
         }
-        Event::NodeUp { spec } => nodes::up(cluster, now, spec),
+        Event::NodeUp { spec } => register::up(cluster, now, spec),
         Event::NodeAway { node } => nodes::away(cluster, now, *node),
         Event::NodeDrained { node, reason, by } => nodes::drained(cluster, now, *node, reason, by),
         Event::NodeResumed { node, .. } => nodes::resumed(cluster, now, *node),
@@ -145,6 +146,14 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
     if !matches!(event, Event::Started { .. }) {
         cluster.index.cache = None;
     }
+    cluster.index.rooms = OnceLock::new();
+    cluster.state.dirty = true;
+    Ok(())
+}
+
+/// Records [`Event::NodeUp`] with the present description of the node.
+pub(crate) fn up_again(cluster: &mut Cluster, now: Time, node: NodeId) -> Result<(), Refused> {
+    register::up_again(cluster, now, node)?;
     cluster.index.rooms = OnceLock::new();
     cluster.state.dirty = true;
     Ok(())

@@ -1,15 +1,13 @@
 //! Nodes: their use, their believed draw, and the sums over time.
 
-use std::sync::OnceLock;
+use limo_model::{Energy, JobId, Money, NodeId, Power, Span, Time};
 
-use limo_model::{Energy, JobId, Money, NodeId, NodeSpec, Power, Span, Time};
-
-use super::{awaits, groups, lost, owners, sessions, sleep, steer};
-use crate::account::{Bill, cost_of};
+use super::{awaits, lost, owners, sleep, steer};
+use crate::account::cost_of;
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::round::Await;
-use crate::state::{Assignment, Change, Drained, Node, Owner, Reading, Sleep, State};
+use crate::state::{Assignment, Change, Drained, Reading, Sleep, State};
 
 /// Adds the draw since the last change to the sums, up to `now`; expires readings and suspicions.
 pub(crate) fn settle(cluster: &mut Cluster, now: Time) {
@@ -90,7 +88,7 @@ pub(super) fn refresh_place(cluster: &mut Cluster, id: NodeId, now: Time) {
 }
 
 /// Replaces a node's expired readings by estimates.
-fn hide_jobs(cluster: &mut Cluster, id: NodeId, now: Time) {
+pub(super) fn hide_jobs(cluster: &mut Cluster, id: NodeId, now: Time) {
     for job in cluster.jobs_on(id) {
         if let Some((assignment, running)) = cluster.state.jobs.get_mut(job).and_then(|job| job.running_mut())
             && running.seen_on.remove(&id)
@@ -195,99 +193,6 @@ fn release_seen(
         }
     }
     renew(cluster, id, now);
-}
-
-pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<(), Refused> {
-    spec.check()?;
-    let kinds = cluster.index.classes.len();
-    let id = match cluster.index.names.get(&spec.name).copied() {
-        Some(id) => {
-            let busy = !cluster.jobs_on(id).is_empty();
-            let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { return Ok(()) };
-            if busy && node.spec.units != spec.units {
-                return Err(Refused::UnitsChanged { name: spec.name.clone() });
-            }
-            if node.spec.units != spec.units {
-                // Other hardware has other factors.
-                cluster.state.variation.retain(|unit| unit.node != id);
-            }
-            cluster.index.idle += spec.idle - node.spec.idle;
-            cluster.books.idle += spec.idle - node.spec.idle;
-            if let Some(reading) = node.reading.take() {
-                cluster.index.readings.remove(&(reading.at, id));
-            }
-            if node.spec != *spec {
-                node.spec = spec.clone();
-            }
-            node.connected = true;
-            node.away_since = None;
-            node.lost = None;
-            node.unseen.clear();
-            node.caps.obey_again();
-            // A daemon that answers proves that its node is awake.
-            cluster.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
-            node.slept = Some(Box::new(node.slept(now)));
-            node.sleep = Sleep::Awake;
-            node.idle_since = now;
-            hide_jobs(cluster, id, now);
-            owners::reached(cluster, now, id);
-            id
-        }
-        None => enter(cluster, now, spec),
-    };
-    renew(cluster, id, now);
-    cluster.index.cache = None;
-    cluster.index.ranks = OnceLock::new();
-    let moved = cluster.index.classes.place(&cluster.state.nodes[id.0 as usize], now);
-    cluster.index.rank(&cluster.state.nodes[id.0 as usize]);
-    sleep::note_rest(cluster, id, now);
-    if cluster.index.classes.len() != kinds {
-        cluster.index.queue_again(&cluster.state);
-    }
-    // Places in classes must follow from the nodes' present state alone, not from their history.
-    if moved {
-        cluster.find_again(now);
-    } else {
-        cluster.books.look_at(&cluster.state.nodes[id.0 as usize], now);
-    }
-    Ok(())
-}
-
-/// Adds a new node.
-pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId {
-    // A node whose number would exceed a u32 does not register.
-    let id = NodeId(u32::try_from(cluster.state.nodes.len()).unwrap_or(u32::MAX));
-    cluster.state.nodes.push(Node {
-        id,
-        spec: spec.clone(),
-        connected: true,
-        drained: None,
-        suspect_until: None,
-        sleep: Sleep::Awake,
-        reading: None,
-        own: Power::ZERO,
-        bill: Bill::default(),
-        since: now,
-        idle_since: now,
-        caps: Default::default(),
-        unseen: Vec::new(),
-        away_since: None,
-        lost: None,
-        held: Vec::new(),
-        awake_until: None,
-        slept: Default::default(),
-        closed_to: cluster.state.settings.queues.closed_to(&spec.name),
-        group: groups::of(&cluster.state.settings.groups, &spec.name),
-        owner: Owner { rules: groups::owners_of(&cluster.state.settings.groups, &spec.name), ..Owner::default() },
-        sessions: None,
-    });
-    sessions::owned(&mut cluster.state.nodes[id.0 as usize], now);
-    cluster.books.enter(&cluster.state.nodes[id.0 as usize], now);
-    cluster.state.job_energy.push();
-    cluster.state.job_cost.push();
-    cluster.index.names.insert(spec.name.clone(), id);
-    cluster.index.idle += spec.idle;
-    id
 }
 
 pub(super) fn away(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), Refused> {

@@ -87,5 +87,5 @@ pub(super) fn note_idle(cluster: &mut Cluster, part: &Part, now: Time) {
 /// Plans again at the time from which a node may sleep.
 pub(super) fn note_rest(cluster: &mut Cluster, id: NodeId, now: Time) {
     let due = cluster.state.node(id).and_then(|node| cluster.index.rest(node, now));
-    cluster.state.wake_at = [cluster.state.wake_at, due].into_iter().flatten().min();
+    cluster.state.wake_at = Time::first_of(&[cluster.state.wake_at, due]);
 }

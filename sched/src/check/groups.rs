@@ -18,10 +18,10 @@ use crate::state::{Job, Node};
 const PRECISION: i64 = 1_000;
 
 pub(super) fn check(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    let groups = &case.state.settings.groups;
-    if !groups.are_limited() {
+    if !case.books.limits_groups {
         return;
     }
+    let groups = &case.state.settings.groups;
     let mut more = Added { case, power: vec![Power::ZERO; groups.iter().count()] };
     plan.starts.iter().for_each(|start| more.start(start));
     plan.resizes.iter().for_each(|(id, placement)| more.resized(*id, placement));

@@ -34,7 +34,7 @@ pub(super) fn power_off(view: &View<'_>, mut later: Vec<Later>, plan: &mut Plan)
     if matches!(view.options().rest_rule(), RestRule::IdleInBudget(_)) {
         let budgets = &view.settings().budgets;
         if budgets.at(now).is_none() {
-            plan.wake_at = [plan.wake_at, budgets.next_change(now)].into_iter().flatten().min();
+            plan.wake_at = Time::first_of(&[plan.wake_at, budgets.next_change(now)]);
             return;
         }
     }
@@ -55,7 +55,7 @@ pub(super) fn power_off(view: &View<'_>, mut later: Vec<Later>, plan: &mut Plan)
             _ => plan.sleeps.push((node.id, 1)),
         }
     }
-    plan.wake_at = [plan.wake_at, resting.next(now), margin.look_again(view)].into_iter().flatten().min();
+    plan.wake_at = Time::first_of(&[plan.wake_at, resting.next(now), margin.look_again(view)]);
 }
 
 impl Later {
