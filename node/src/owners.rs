@@ -92,8 +92,9 @@ impl Node {
         }
         info!(is_there, "the owner of the machine has come or left");
         self.owners.record.is_there = is_there;
-        self.owner_matters();
+        // First the message: to the master, a reading without the suspended jobs would mean that they draw nothing.
         self.tell_owner();
+        self.owner_matters();
     }
 
     /// Suspends the jobs if the owner is there, or else lets them go on.
