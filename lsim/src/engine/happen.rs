@@ -249,8 +249,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             self.machine.give(&run.placement, task.map_or(run.running.draw, |task| Some(task.draw())));
             self.note_end(run);
         }
-        let prices = self.core.prices();
-        Used { energy, cost: limo_sched::cost_of(energy, started, span, prices) }
+        Used { energy, cost: self.core.cost_on(&run.placement, energy, (started, span)) }
     }
 
     /// Reports a finished job, with the energy of its earlier attempts.

@@ -2,9 +2,11 @@
 //!
 //! An owner counts as full load. A job beside an owner adds nothing, whether it runs or stands still.
 
-use limo_model::{NodeId, Power, Span, Time};
+use limo_model::{Curve, NodeId, Power, Price, Span, Time};
 use limo_trace::Platform;
 use limo_trace::platform::{Draw, Rest};
+
+use super::visits::{Priced, all_uj};
 
 /// State of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +117,7 @@ struct OfNode {
     facts: Facts,
     since: Time,
     spent: [Spent; 9],
+    priced: Priced,
 }
 
 /// Time and energy by state, for each group of the platform.
@@ -123,13 +126,21 @@ pub type SpentByGroup = Vec<[Spent; 9]>;
 pub struct NodeLedger {
     draws: Vec<(Draw, Option<Rest>)>,
     nodes: Vec<OfNode>,
+    prices: Option<Curve<Price>>,
 }
 
 impl NodeLedger {
-    pub fn new(platform: &Platform, now: Time) -> Self {
-        let entry = |group: u16| OfNode { group, facts: Facts::default(), since: now, spent: Default::default() };
+    pub fn new(platform: &Platform, now: Time, prices: Option<Curve<Price>>) -> Self {
+        let entry = |group: u16| OfNode {
+            group,
+            facts: Facts::default(),
+            since: now,
+            spent: Default::default(),
+            priced: Priced::default(),
+        };
         let nodes = (0..).zip(&platform.groups).flat_map(|(group, of)| (0..of.count).map(move |_| entry(group)));
-        Self { nodes: nodes.collect(), draws: platform.groups.iter().map(|group| (group.draw, group.rest)).collect() }
+        let draws = platform.groups.iter().map(|group| (group.draw, group.rest)).collect();
+        Self { nodes: nodes.collect(), draws, prices }
     }
 
     pub fn facts(&self, node: NodeId) -> Facts {
@@ -145,7 +156,7 @@ impl NodeLedger {
     pub fn change(&mut self, node: NodeId, now: Time, change: impl FnOnce(&mut Facts)) -> Power {
         let Some(entry) = self.nodes.get_mut(node.0 as usize) else { return Power::ZERO };
         let (draw, rest) = &self.draws[usize::from(entry.group)];
-        count(entry, draw, rest.as_ref(), now);
+        count(entry, (draw, rest.as_ref()), now, self.prices.as_ref());
         let before = entry.facts.is_loaded_apart();
         change(&mut entry.facts);
         let more = draw.busy - draw.idle;
@@ -156,27 +167,28 @@ impl NodeLedger {
         }
     }
 
-    /// Returns the times and energies until `now`, by group.
-    pub fn close(mut self, now: Time) -> SpentByGroup {
+    /// Returns the times and energies until `now` by group, and the energy of each node.
+    pub fn close(mut self, now: Time) -> (SpentByGroup, Vec<Priced>) {
         let mut groups = vec![[Spent::default(); 9]; self.draws.len()];
         for entry in &mut self.nodes {
             let (draw, rest) = &self.draws[usize::from(entry.group)];
-            count(entry, draw, rest.as_ref(), now);
+            count(entry, (draw, rest.as_ref()), now, self.prices.as_ref());
             for (sum, spent) in groups[usize::from(entry.group)].iter_mut().zip(entry.spent) {
                 sum.span = sum.span + spent.span;
                 sum.uj += spent.uj;
             }
         }
-        groups
+        let of_nodes = self.nodes.iter().map(|entry| Priced { uj: all_uj(&entry.spent), ..entry.priced });
+        (groups, of_nodes.collect())
     }
 }
 
-fn count(entry: &mut OfNode, draw: &Draw, rest: Option<&Rest>, now: Time) {
+fn count(entry: &mut OfNode, (draw, rest): (&Draw, Option<&Rest>), now: Time, prices: Option<&Curve<Price>>) {
     let span = now - entry.since;
     if span <= Span::ZERO {
         return;
     }
-    entry.since = now;
+    let since = std::mem::replace(&mut entry.since, now);
     let activity = entry.facts.activity();
     let draw = match activity {
         NodeActivity::Idle => draw.idle,
@@ -189,4 +201,5 @@ fn count(entry: &mut OfNode, draw: &Draw, rest: Option<&Rest>, now: Time) {
     let spent = &mut entry.spent[activity as usize];
     spent.span = spent.span + span;
     spent.uj += i128::from(draw.mw()) * i128::from(span.ms());
+    entry.priced.add(draw.mw(), (since, now), prices);
 }

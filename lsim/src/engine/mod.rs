@@ -48,8 +48,8 @@ pub use request::node_specs;
 use run::Run;
 pub use spending::Spending;
 use steer::Steered;
-pub use visits::PoolFigures;
 use visits::Visiting;
+pub use visits::{GroupBill, PoolFigures};
 pub use worked::RunTime;
 
 /// Inputs of a simulation.
@@ -252,7 +252,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.machine.only(nodes);
         if let Some(visits) = load.visits() {
             self.apply(&Event::SessionsKnown { nodes: visits.sums(nodes, self.now) })?;
-            self.visiting = Some(Visiting::new(load, visits, nodes, self.now));
+            self.visiting = Some(Visiting::new(load, visits, nodes, (self.now, prices.clone())));
         }
         for (key, profile) in load.profiles() {
             self.apply(&Event::ProfileSet { key: key.clone(), profile: Some(*profile), by: by() })?;

@@ -3,17 +3,21 @@
 //! A reboot evicts the jobs of a node, or waits for their end if it is deferred. It waits for an owner to leave, and is left
 //! out if its window ends meanwhile. A sleeping node is woken for it.
 
+mod bills;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use limo_model::{Eviction, JobId, NodeId, Part, Power, Span, Time, nodes};
-use limo_sched::{Event, Sleep};
+use limo_model::{Curve, Eviction, JobId, NodeId, Part, Power, Price, Span, Time, nodes};
+use limo_sched::{Core, Event, Sleep};
 
 use super::happen::Due;
 use super::ledger::{Facts, NodeLedger, SpentByGroup, Switched};
 use super::worked::RunTime;
 use super::{Load, Run, Simulation, SimulationError, Visits};
 use crate::record::Sink;
+use bills::bills;
+pub use bills::{GroupBill, Priced, all_uj};
 
 /// Duration of a reboot.
 const REBOOT: Span = Span::from_secs(300);
@@ -24,6 +28,8 @@ const DAY: Span = Span::from_secs(86_400);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PoolFigures {
     pub ledger: SpentByGroup,
+    /// Cost and carbon of the groups of the configuration.
+    pub bills: Vec<GroupBill>,
     /// Time from submission to end, less the running time, of each completed job, in milliseconds; in order of ends.
     pub overheads: Vec<i64>,
     /// Work of completed jobs.
@@ -57,7 +63,12 @@ pub struct Visiting {
 }
 
 impl Visiting {
-    pub fn new<L: Load>(load: &L, visits: &Visits, nodes: usize, start: Time) -> Self {
+    pub fn new<L: Load>(
+        load: &L,
+        visits: &Visits,
+        nodes: usize,
+        (start, prices): (Time, Option<Curve<Price>>),
+    ) -> Self {
         let midnight = Time::from_unix_ms(start.unix_ms().div_euclid(DAY.ms()) * DAY.ms());
         let logouts = visits.visits.iter().map(|visit| visit.logout);
         let past = visits.reboots.partition_point(|reboot| midnight + reboot.at < start);
@@ -69,7 +80,7 @@ impl Visiting {
             next_reboot: past,
             last: logouts.chain((0..).map_while(|index| load.submitted(index))).max(),
             pending: BTreeMap::new(),
-            ledger: NodeLedger::new(load.platform(), start),
+            ledger: NodeLedger::new(load.platform(), start, prices),
             figures: PoolFigures::default(),
         };
         visiting.follow_day(visits);
@@ -276,10 +287,11 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
 impl Visiting {
     /// Returns the figures at the end.
-    pub fn close(self, now: Time) -> PoolFigures {
+    pub fn close(self, now: Time, core: &Core) -> PoolFigures {
         let late = self.pending.values().filter(|until| **until < now).count() as u64;
         let left_out = self.figures.left_out + late;
-        PoolFigures { ledger: self.ledger.close(now), left_out, ..self.figures }
+        let (ledger, of_nodes) = self.ledger.close(now);
+        PoolFigures { ledger, bills: bills(core, &of_nodes), left_out, ..self.figures }
     }
 
     fn logout_due(&mut self, now: Time) -> Option<NodeId> {

@@ -1,9 +1,9 @@
 //! Figures of a pool: states of its nodes, overheads of jobs, and wasted work (htc-sim-2015, section III-H).
 
-use limo_model::{Energy, Span};
+use limo_model::{Energy, Money, Span};
 
 use super::json::Json;
-use crate::engine::{NodeActivity, PoolFigures, RunTime, Spent};
+use crate::engine::{GroupBill, NodeActivity, PoolFigures, RunTime, Spent};
 
 /// Causes of evictions, in the order of [`PoolFigures::wasted`].
 const CAUSES: [&str; 2] = ["owners", "reboots"];
@@ -52,6 +52,14 @@ pub fn lines(pool: &PoolFigures) -> Vec<(String, String)> {
         "owners".to_owned(),
         format!("{} visits; {} reboots, {} left out", pool.visits, pool.reboots, pool.left_out),
     ));
+    let facility = all(&pool.bills);
+    if facility.facility_uj != facility.uj || facility.cost.is_some() || facility.carbon_mg != 0 {
+        let cost = facility.cost.map_or("unknown".to_owned(), |cost| cost.to_string());
+        let kg = facility.carbon_mg as f64 / 1e6;
+        let charge = facility.charge;
+        let text = format!("{} for {cost}; {kg:.1} kg of carbon ({charge})", energy(facility.facility_uj));
+        lines.push(("facility".to_owned(), text));
+    }
     for (activity, spent) in NodeActivity::ALL.into_iter().zip(total(pool)) {
         if spent.span > Span::ZERO {
             let text = format!("{} in {}", energy(spent.uj), spent.span);
@@ -104,6 +112,12 @@ pub fn write(json: &mut Json, pool: &PoolFigures) {
     json.key("visits").int(pool.visits.into());
     json.key("reboots").int(pool.reboots.into());
     json.key("reboots_left_out").int(pool.left_out.into());
+    json.key("facility").object(|json| bill(json, &all(&pool.bills)));
+    json.key("facility_by_group").object(|json| {
+        for of in &pool.bills {
+            json.key(&of.group).object(|json| bill(json, of));
+        }
+    });
     json.key("groups").array(|json| {
         for group in &pool.ledger {
             json.object(|json| {
@@ -118,4 +132,29 @@ pub fn write(json: &mut Json, pool: &PoolFigures) {
 fn spent(json: &mut Json, Spent { span, uj }: Spent) {
     json.key("node_s").decimal(span.ms().into(), 3);
     json.key("energy_j").decimal(uj.div_euclid(1_000), 3);
+}
+
+/// Returns the sum of the bills of all groups.
+fn all(bills: &[GroupBill]) -> GroupBill {
+    let sum = |of: fn(&GroupBill) -> i128| bills.iter().map(of).sum();
+    GroupBill {
+        group: String::new(),
+        uj: sum(|of| of.uj),
+        facility_uj: sum(|of| of.facility_uj),
+        cost: bills.iter().fold(None, |sum, of| Money::of_known(sum, of.cost)),
+        carbon_mg: sum(|of| of.carbon_mg),
+        charge: bills.iter().map(|of| of.charge).sum(),
+    }
+}
+
+fn bill(json: &mut Json, of: &GroupBill) {
+    json.key("nodes_j").decimal(of.uj.div_euclid(1_000), 3);
+    json.key("energy_j").decimal(of.facility_uj.div_euclid(1_000), 3);
+    json.key("cost");
+    match of.cost {
+        Some(cost) => json.decimal(cost.micro().into(), 6),
+        None => json.null(),
+    }
+    json.key("carbon_kg").decimal(of.carbon_mg, 6);
+    json.key("carbon_charge").decimal(of.charge.micro().into(), 6);
 }

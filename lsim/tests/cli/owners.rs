@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{column, folder, lsim, read, refused};
 
+const PRICES: &str = "time,price_eur_per_mwh\n0,100\n";
 const HEAD: &str = "id,batch,submit,duration,user,result,removed,bytes_in,bytes_out\n";
 
 /// One computer. A minute is 60 s; times of a day are those of 1 January 1970.
@@ -228,6 +229,34 @@ fn an_idle_computer_sleeps_before_jobs_may_start_again() {
     assert_eq!(end, (60 + 900 + 10 + 60).to_string());
     let names = ["idle", "down", "sleep", "up"];
     assert_eq!(names.map(|name| state(&figures, name).0), [300.0, 10.0, 590.0, 10.0]);
+}
+
+/// The computer draws 40 W for 10 h, then 57 W for 65 min: 461.75 Wh. With a PUE of 2 these are 923.5 Wh, which cost 0.138525 EUR at
+/// 100 x 1.5 EUR/MWh. They emit 184.7 g, for which 0.002955 EUR are charged. The job has the idle draw for 65 min and 17 W for
+/// 60 min: 60.333 Wh at 2 x (150 + 3.2) EUR/MWh.
+#[test]
+fn a_group_has_a_pue_a_price_and_carbon_of_its_own() {
+    let keys = "pue = 2\nprice_factor = 1.5\ncarbon = \"200 g/kWh\"\ncarbon_charge = \"16 EUR/t\"\n";
+    let jobs = format!("{HEAD}1.0,1,{},3600,u,completed,,,\n", at(10, 0));
+    let sessions = format!("login,logout,computer,user\n{},{},a-001,ann\n", at(10, 20), at(10, 25));
+    let files = [("j.csv", jobs.as_str()), ("s.csv", &sessions), ("g.toml", &pool(keys)), ("p.csv", PRICES)];
+    let folder = folder(&files);
+    let line = "run --trace j.csv --platform g.toml --sessions s.csv --policy fifo --prices p.csv --out out";
+    let printed = lsim(folder.path(), line);
+    assert!(printed.contains("0.924 kWh for 0.141 EUR; 0.2 kg of carbon (0.003 EUR)"), "{printed}");
+    let figures: Value = serde_json::from_str(&read(folder.path(), "out/schedule.json")).expect("JSON");
+    let expected = serde_json::json!({
+        "nodes_j": 461.75 * 3_600.0, "energy_j": 923.5 * 3_600.0, "cost": 0.14148, "carbon_kg": 0.1847,
+        "carbon_charge": 0.002955,
+    });
+    assert_eq!(figures["pool"]["facility"], expected);
+    assert_eq!(figures["pool"]["facility_by_group"]["a"], expected);
+    assert_eq!(column(&read(folder.path(), "out/jobs.csv"), "cost_eur"), ["0.018486"]);
+    let compared = lsim(folder.path(), "compare out out");
+    assert!(
+        compared.contains("pool.facility.carbon_kg") && compared.contains("pool.facility_by_group.a.cost"),
+        "{compared}"
+    );
 }
 
 /// 1 January 1970 was a Thursday. Of two groups, one is open to its owners until 18:00, and on Saturday from 09:00 on; the

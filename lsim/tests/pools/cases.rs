@@ -1,6 +1,6 @@
 //! Random small pools, in whole seconds and watts.
 
-use limo_model::{Beside, Curve, GroupSpec, Groups, NodeId, OwnerRules, Power, Span};
+use limo_model::{Beside, Curve, GroupSpec, Groups, NodeId, OwnerRules, Power, Span, Tariff};
 use limo_sched::PoolRank;
 use limo_trace::generate::Dice;
 use limo_trace::platform::{Draw, Group, Names, Rest};
@@ -186,6 +186,7 @@ impl PoolCase {
                 limit_by_operator: None,
                 owners,
                 open: Curve::new(steps, None).ok(),
+                tariff: Tariff::default(),
             };
             (format!("g{index}"), spec)
         };
