@@ -15,6 +15,7 @@ mod pool;
 mod predict;
 mod request;
 mod run;
+mod sections;
 mod spending;
 mod steer;
 mod task;
@@ -46,6 +47,7 @@ pub use pool::{DailyReboot, OwnerVisit, Visits};
 use predict::Predictions;
 pub use request::node_specs;
 use run::Run;
+pub use sections::{Bandwidth, Transfer};
 pub use spending::Spending;
 use steer::Steered;
 use visits::Visiting;
@@ -270,12 +272,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if !budgets.is_empty() {
             self.apply(&Event::BudgetsSet { budgets, by: by() })?;
         }
-        if !queues.is_empty() {
-            self.apply(&Event::QueuesSet { queues, by: by() })?;
-        }
-        if !groups.is_empty() {
-            self.apply(&Event::GroupsSet { groups, by: by() })?;
-        }
+        let queues = (!queues.is_empty()).then(|| Event::QueuesSet { queues, by: by() });
+        let groups = (!groups.is_empty()).then(|| Event::GroupsSet { groups, by: by() });
+        queues.iter().chain(&groups).try_for_each(|event| self.apply(event))?;
         if !explore.is_none() {
             self.apply(&Event::ExploreSet { share: explore, by: by() })?;
         }

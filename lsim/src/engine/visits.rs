@@ -37,6 +37,10 @@ pub struct PoolFigures {
     /// Work that was lost, by cause: an owner, a reboot.
     pub wasted: [RunTime; 2],
     pub checkpoints: RunTime,
+    /// Transfers of attempts that ended or were evicted; their number is that of the attempts.
+    pub transfers: RunTime,
+    /// Attempts of jobs that were removed, with their transfers and checkpoints.
+    pub removed: RunTime,
     /// Jobs that were given up.
     pub given_up: u64,
     pub visits: u64,
@@ -159,14 +163,6 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 |facts: &mut Facts| facts.running -= 1
             };
             nodes(&run.placement).for_each(|node| self.note(node, count));
-        }
-    }
-
-    /// Counts the time that a completed job spent in the system beyond its running time.
-    pub fn count_overhead(&mut self, index: usize, run: Span) {
-        let submitted = self.load.submitted(index).unwrap_or(self.now);
-        if let Some(visiting) = &mut self.visiting {
-            visiting.figures.overheads.push((self.now - submitted - run).ms());
         }
     }
 

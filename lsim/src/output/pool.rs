@@ -45,6 +45,10 @@ pub fn lines(pool: &PoolFigures) -> Vec<(String, String)> {
     if pool.checkpoints.count > 0 {
         lines.push(("checkpoints".to_owned(), format!("{}, {}", pool.checkpoints.count, work(&pool.checkpoints))));
     }
+    if pool.transfers.count > 0 {
+        let mean = Span::from_ms(mean_transfer(pool).unwrap_or(0));
+        lines.push(("transfers".to_owned(), format!("mean {mean}, {}", work(&pool.transfers))));
+    }
     if pool.given_up > 0 {
         lines.push(("given up".to_owned(), format!("{} jobs", pool.given_up)));
     }
@@ -67,6 +71,11 @@ pub fn lines(pool: &PoolFigures) -> Vec<(String, String)> {
         }
     }
     lines
+}
+
+/// Returns the mean time of the transfers of an attempt that has some, in milliseconds, rounded down.
+fn mean_transfer(pool: &PoolFigures) -> Option<i64> {
+    pool.transfers.spent.span.ms().checked_div(i64::try_from(pool.transfers.count).ok()?)
 }
 
 /// Returns the sums over all groups.
@@ -108,6 +117,13 @@ pub fn write(json: &mut Json, pool: &PoolFigures) {
         work(json, &format!("wasted_by_{cause}"), "evictions", wasted);
     }
     work(json, "checkpoints", "count", &pool.checkpoints);
+    work(json, "transfers", "attempts", &pool.transfers);
+    json.key("mean_transfer_s");
+    match mean_transfer(pool) {
+        Some(ms) => json.decimal(ms.into(), 3),
+        None => json.null(),
+    }
+    work(json, "removed", "jobs", &pool.removed);
     json.key("given_up").int(pool.given_up.into());
     json.key("visits").int(pool.visits.into());
     json.key("reboots").int(pool.reboots.into());

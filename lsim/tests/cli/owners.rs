@@ -259,6 +259,38 @@ fn a_group_has_a_pue_a_price_and_carbon_of_its_own() {
     );
 }
 
+/// 75 MB take 10 min at 1 Mbit/s. A visit at 10:05 suspends the transfer, and evicts the job at 10:15. From 10:40 on it
+/// transfers again, works for an hour, and transfers its result of half the size: it ends at 11:55.
+#[test]
+fn a_job_occupies_its_computer_while_it_transfers_data() {
+    let jobs = format!("{HEAD}1.0,1,{},3600,u,completed,,75000000,37500000\n", at(10, 0));
+    let sessions = format!("login,logout,computer,user\n{},{},a-001,ann\n", at(10, 5), at(10, 25));
+    let folder = folder(&[("j.csv", &jobs), ("s.csv", &sessions), ("g.toml", &pool(""))]);
+    let run = |out: &str, options: &str| -> Value {
+        let line = format!("run --trace j.csv --platform g.toml --sessions s.csv --policy fifo --out {out} {options}");
+        let printed = lsim(folder.path(), &line);
+        assert!(printed.starts_with("exit 0"), "{printed}");
+        serde_json::from_str(&read(folder.path(), &format!("{out}/schedule.json"))).expect("JSON")
+    };
+    let figures = run("slow", "--bandwidth 1Mbit/s");
+    assert_eq!(column(&read(folder.path(), "slow/jobs.csv"), "finish_time"), [at(11, 55).to_string()]);
+    let pool = &figures["pool"];
+    let transfers = serde_json::json!({"attempts": 2, "node_s": 1_200.0, "energy_j": 1_200.0 * 57.0});
+    assert_eq!((&pool["transfers"], &pool["mean_transfer_s"]), (&transfers, &Value::from(600.0)));
+    assert_eq!(pool["overhead_s"]["mean"], 55.0 * 60.0);
+    assert_eq!(
+        (&pool["wasted_by_owners"]["node_s"], &pool["good"]["node_s"]),
+        (&Value::from(0.0), &Value::from(3_600.0))
+    );
+    assert_eq!(state(&figures, "job").0, 1_200.0 + 3_600.0);
+    // Without a bandwidth transfers take no time; the first five minutes of work are lost.
+    let figures = run("fast", "");
+    assert_eq!(column(&read(folder.path(), "fast/jobs.csv"), "finish_time"), [at(11, 40).to_string()]);
+    let pool = &figures["pool"];
+    assert_eq!((&pool["transfers"]["attempts"], &pool["mean_transfer_s"]), (&Value::from(0), &Value::Null));
+    assert_eq!(pool["wasted_by_owners"]["node_s"], 300.0);
+}
+
 /// 1 January 1970 was a Thursday. Of two groups, one is open to its owners until 18:00, and on Saturday from 09:00 on; the
 /// other is open always. S4 takes the closed one, and while both are open the first one by name.
 #[test]
