@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+mod activity;
 mod allowance;
 mod backoff;
 mod became;
@@ -67,6 +68,7 @@ pub mod as_text;
 pub mod decimal;
 pub mod environment;
 
+pub use activity::NodeActivity;
 pub use allowance::{Allowance, UsedUp, WhenUsed};
 pub use backoff::Backoff;
 pub use became::Became;
