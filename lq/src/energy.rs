@@ -251,4 +251,28 @@ mod tests {
         check([200, 0, 0, 0], "unknown");
         check([200, 100, 50, 30], "50% measured, 15% emulated, 25% estimated, 10% unknown");
     }
+
+    /// Returns the words of each line of a table.
+    fn words(by: &str, sums: Vec<EnergySum>) -> Vec<String> {
+        use clap::Parser as _;
+
+        let args = crate::args::Args::try_parse_from(["lq", "energy", "--by", by]).expect("a command");
+        let Some(crate::args::Command::Energy(args)) = args.command else { panic!("{args:?}") };
+        let total = EnergySum { energy: "3 kWh".parse().expect("energy"), ..EnergySum::default() };
+        let text = as_text(&EnergyReport { sums, total }, &args, (&Clock::system(), &Screen::of_stdout()));
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn groups_and_states_of_nodes_have_their_columns() {
+        let hours = |hours: i64| Some(Span::from_secs(3_600 * hours));
+        let energy: Energy = "1.5 kWh".parse().expect("energy");
+        let sum = |key: &str| EnergySum { key: key.to_owned(), energy, seen: hours(5), ..EnergySum::default() };
+        let states = words("state", vec![EnergySum { span: hours(6), ..sum("job") }]);
+        assert_eq!(states[..3], ["STATE TIME ENERGY KNOWN FOR", "job 6h 1.500 kWh 5h", "total - 3.000 kWh -"]);
+        let groups = words("group", vec![EnergySum { measured: energy, ..sum("desks") }, sum("")]);
+        let expected =
+            ["GROUP ENERGY KNOWN FOR OF THE ENERGY", "desks 1.500 kWh 5h measured", "- 1.500 kWh 5h unknown"];
+        assert_eq!(groups[..3], expected);
+    }
 }

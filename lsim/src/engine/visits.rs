@@ -4,6 +4,7 @@
 //! out if its window ends meanwhile. A sleeping node is woken for it.
 
 mod bills;
+mod hours;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -18,6 +19,7 @@ use super::{Load, Run, Simulation, SimulationError, Visits};
 use crate::record::Sink;
 use bills::bills;
 pub use bills::{GroupBill, Priced, all_uj};
+pub use hours::HoursOfDay;
 
 /// Duration of a reboot.
 const REBOOT: Span = Span::from_secs(300);
@@ -28,6 +30,10 @@ const DAY: Span = Span::from_secs(86_400);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PoolFigures {
     pub ledger: SpentByGroup,
+    pub nodes: usize,
+    pub hours: HoursOfDay,
+    /// Logins of owners on each day since the midnight (UTC) before the start.
+    pub logins: Vec<u32>,
     /// Cost and carbon of the groups of the configuration.
     pub bills: Vec<GroupBill>,
     /// Time from submission to end, less the running time, of each completed job, in milliseconds; in order of ends.
@@ -120,6 +126,22 @@ impl Visiting {
         self.pending.remove(&node);
         self.figures.left_out += 1;
     }
+}
+
+/// Most days for which logins are counted: a century.
+const DAYS: usize = 36_525;
+
+fn logins_by_day(visits: &Visits, start: Time) -> Vec<u32> {
+    let mut days = Vec::new();
+    let first = start.unix_ms().div_euclid(DAY.ms());
+    for visit in &visits.visits {
+        let day = usize::try_from(visit.login.unix_ms().div_euclid(DAY.ms()) - first).unwrap_or(0);
+        if day < DAYS {
+            days.resize(days.len().max(day + 1), 0);
+            days[day] += 1;
+        }
+    }
+    days
 }
 
 /// Returns all nodes of some runs.
@@ -283,11 +305,14 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
 impl Visiting {
     /// Returns the figures at the end.
-    pub fn close(self, now: Time, core: &Core) -> PoolFigures {
+    pub fn close(self, now: Time, (core, visits, start): (&Core, Option<&Visits>, Time)) -> PoolFigures {
         let late = self.pending.values().filter(|until| **until < now).count() as u64;
         let left_out = self.figures.left_out + late;
-        let (ledger, of_nodes) = self.ledger.close(now);
-        PoolFigures { ledger, bills: bills(core, &of_nodes), left_out, ..self.figures }
+        let closed = self.ledger.close(now);
+        let logins = visits.map(|visits| logins_by_day(visits, start)).unwrap_or_default();
+        let (ledger, nodes, hours, bills) =
+            (closed.groups, closed.nodes.len(), closed.hours, bills(core, &closed.nodes));
+        PoolFigures { ledger, nodes, hours, logins, bills, left_out, ..self.figures }
     }
 
     fn logout_due(&mut self, now: Time) -> Option<NodeId> {

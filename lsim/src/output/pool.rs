@@ -29,6 +29,13 @@ impl Overheads {
     }
 }
 
+/// Returns the mean overhead in milliseconds, the number of evictions and the energy that they wasted in mJ.
+pub fn totals(pool: &PoolFigures) -> (Option<i64>, u64, i128) {
+    let evictions = pool.wasted.iter().map(|of| of.count).sum();
+    let wasted: i128 = pool.wasted.iter().map(|of| of.spent.uj.div_euclid(1_000)).sum();
+    (Overheads::of(pool).mean(), evictions, wasted)
+}
+
 /// Returns lines of a table with a name and a value.
 pub fn lines(pool: &PoolFigures) -> Vec<(String, String)> {
     let mut lines = Vec::new();
@@ -106,6 +113,9 @@ pub fn write(json: &mut Json, pool: &PoolFigures) {
             }
         }
     });
+    let (_, evictions, wasted) = totals(pool);
+    json.key("evictions").int(evictions.into());
+    json.key("wasted_energy_j").decimal(wasted, 3);
     let work = |json: &mut Json, key: &str, counted: &str, of: &RunTime| {
         json.key(key).object(|json| {
             json.key(counted).int(of.count.into());

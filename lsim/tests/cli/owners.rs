@@ -289,6 +289,39 @@ fn a_job_occupies_its_computer_while_it_transfers_data() {
     let pool = &figures["pool"];
     assert_eq!((&pool["transfers"]["attempts"], &pool["mean_transfer_s"]), (&Value::from(0), &Value::Null));
     assert_eq!(pool["wasted_by_owners"]["node_s"], 300.0);
+    assert_eq!((&pool["evictions"], &pool["wasted_energy_j"]), (&Value::from(1), &Value::from(300.0 * 57.0)));
+    let compared = lsim(folder.path(), "compare slow fast");
+    for name in ["pool.overhead_s.mean", "pool.evictions", "pool.wasted_energy_j", "pool.mean_transfer_s"] {
+        assert!(compared.contains(&format!("\n{name} ")), "{name}: {compared}");
+    }
+    let page = read(folder.path(), "slow/report.html");
+    for part in [
+        "Nodes by state over the day",
+        "Logins of owners per day",
+        "<th scope=\"row\">transfers</th><td>2</td><td>0.3</td>",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("{{"), "{page}");
+}
+
+/// The job of [`a_long_visit_evicts_a_job`].
+#[test]
+fn a_sweep_plots_overheads_against_energy() {
+    let jobs = format!("{HEAD}1.0,1,{},3600,u,completed,,,\n", at(10, 0));
+    let sessions = format!("login,logout,computer,user\n{},{},a-001,ann\n", at(10, 20), at(10, 40));
+    let plan = "policies = [\"fifo\"]\nbudgets = [\"none\"]\ntraces = [\"j.csv\"]\nplatform = \"g.toml\"\nsessions = \"s.csv\"\n";
+    let folder = folder(&[("j.csv", &jobs), ("s.csv", &sessions), ("g.toml", &pool("")), ("plan.toml", plan)]);
+    let printed = lsim(folder.path(), "sweep plan.toml --out out");
+    assert!(printed.starts_with("exit 0"), "{printed}");
+    let results = read(folder.path(), "out/results.csv");
+    let figure = |name: &str| column(&results, name)[0].parse::<f64>().expect("a number");
+    assert_near(figure("mean_overhead_s"), 55.0 * 60.0);
+    assert_near(figure("evictions"), 1.0);
+    assert_near(figure("wasted_energy_j"), 19.0 * 3_600.0);
+    let page = read(folder.path(), "out/plot.html");
+    assert!(page.contains("mean overhead (h) against energy (kWh)"), "{page}");
+    assert!(page.contains("fifo, 1 evictions, 0.019 kWh wasted: 0.9167"), "{page}");
 }
 
 /// 1 January 1970 was a Thursday. Of two groups, one is open to its owners until 18:00, and on Saturday from 09:00 on; the
