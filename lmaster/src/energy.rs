@@ -62,7 +62,7 @@ fn states(sums: Vec<StateSum>) -> EnergyReport {
         EnergySum { key: state, energy, measured: energy, seen, span, ..EnergySum::default() }
     };
     let sums: Vec<EnergySum> = sums.into_iter().map(of).collect();
-    let total = sums.iter().fold(EnergySum::default(), |total, sum| added(total, sum));
+    let total = sums.iter().fold(EnergySum::default(), added);
     EnergyReport { sums, total }
 }
 

@@ -62,8 +62,10 @@ impl FromStr for Bandwidth {
 impl fmt::Display for Bandwidth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = self.0.get();
-        let (unit, per) =
-            UNITS.into_iter().find(|(unit, per)| unit.contains("bit") && bits % per == 0).unwrap_or(("bit/s", 1));
+        let (unit, per) = UNITS
+            .into_iter()
+            .find(|(unit, per)| unit.contains("bit") && bits.is_multiple_of(*per))
+            .unwrap_or(("bit/s", 1));
         write!(f, "{}{unit}", bits / per)
     }
 }
