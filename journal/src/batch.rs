@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Drawn, Energy, JobId, JournalId, Money, Time};
+use limo_model::{Drawn, Energy, JobId, JournalId, Money, NodeActivity, Span, Time};
 use limo_sched::{Event, Round};
 
 use crate::changes::ChangeRow;
@@ -74,6 +74,26 @@ pub struct ReadingRow {
     pub drawn: Drawn,
 }
 
+/// Time and energy of a node in one of its states during an hour, as one process observed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateRow {
+    /// Begin of the hour.
+    pub at: Time,
+    /// Name of the node.
+    pub node: String,
+    /// Its state.
+    pub state: NodeActivity,
+    /// Time at which the process's observation of the hour began. A row with the same hour, node, state and begin is
+    /// replaced.
+    pub since: Time,
+    /// Time in the state.
+    pub span: Span,
+    /// Energy by the node's meter during `seen`.
+    pub energy: Energy,
+    /// Part of the time for which the energy is known.
+    pub seen: Span,
+}
+
 /// The incarnation of a node: of its state directory and of its kernel. It is durable together with its first
 /// assignment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +120,8 @@ pub struct Batch {
     pub finished: Vec<FinishedRow>,
     /// Recorded draw.
     pub readings: Vec<ReadingRow>,
+    /// Recorded states of nodes.
+    pub states: Vec<StateRow>,
     /// Time before which rows of intervals are deleted.
     pub forget_readings: Option<Time>,
     /// State after these entries, opaque to the journal. Replaces the previous snapshot.

@@ -12,7 +12,7 @@ use crate::error::OpenError;
 pub(crate) const FILE: &str = "journal.db";
 
 /// Stored in `PRAGMA user_version`.
-pub(crate) const VERSION: i64 = 6;
+pub(crate) const VERSION: i64 = 7;
 
 /// Tables of version 1. `generation` is written at each opening and each recovery. It is more than a counter: the write
 /// replaces pages that a failed commit may have left in the write-ahead log, so that they cannot reappear after a
@@ -100,6 +100,15 @@ UPDATE finished SET cost = nullif(cost_micro, 0), start_now_cost = nullif(start_
 PRAGMA user_version = 6;
 ";
 
+/// Version 7 adds the time and the energy of nodes in each of their states, by hour.
+const STATES: &str = "
+CREATE TABLE states (
+    at INTEGER NOT NULL, node TEXT NOT NULL, state TEXT NOT NULL, since INTEGER NOT NULL, span_ms INTEGER NOT NULL,
+    energy_mj INTEGER NOT NULL, seen_ms INTEGER NOT NULL, PRIMARY KEY (at, node, state, since)
+) STRICT, WITHOUT ROWID;
+PRAGMA user_version = 7;
+";
+
 /// Settings of new journals only.
 const FIRST_INCARNATION: &str = "UPDATE meta SET begun = 0";
 
@@ -160,12 +169,13 @@ pub(crate) async fn check_unwritten(conn: &mut SqliteConnection, path: &Path, re
 pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
     let steps: &[&'static str] = match version(conn, path).await? {
-        0 => &[TABLES, READINGS, HISTORY, CHANGES, IDENTITY, COSTS, FIRST_INCARNATION],
-        1 => &[READINGS, HISTORY, CHANGES, IDENTITY, COSTS],
-        2 => &[HISTORY, CHANGES, IDENTITY, COSTS],
-        3 => &[CHANGES, IDENTITY, COSTS],
-        4 => &[IDENTITY, COSTS],
-        5 => &[COSTS],
+        0 => &[TABLES, READINGS, HISTORY, CHANGES, IDENTITY, COSTS, STATES, FIRST_INCARNATION],
+        1 => &[READINGS, HISTORY, CHANGES, IDENTITY, COSTS, STATES],
+        2 => &[HISTORY, CHANGES, IDENTITY, COSTS, STATES],
+        3 => &[CHANGES, IDENTITY, COSTS, STATES],
+        4 => &[IDENTITY, COSTS, STATES],
+        5 => &[COSTS, STATES],
+        6 => &[STATES],
         _ => return Ok(()),
     };
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;

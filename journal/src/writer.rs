@@ -17,7 +17,7 @@ use crate::error::{BallastError, CommitError, CompactError, NoRoom, OpenError, R
 use crate::journal::Opening;
 use crate::reader::{Reader, Shared};
 use crate::script::Script;
-use crate::{changes, finished, read, readings, schema};
+use crate::{changes, finished, read, readings, schema, states};
 
 /// Most batches in one transaction. Measurements with 256 to 2,000 submitters: above this the rate does not grow, but
 /// the wait does.
@@ -355,8 +355,10 @@ fn insert(script: &mut Script, batch: &mut Batch, seq: &mut i64) -> Result<(), I
         script.add("INSERT OR REPLACE INTO kept VALUES (?, ?)").bind(name).bind(body);
     }
     readings::insert(script, &batch.readings);
+    states::insert(script, &batch.states);
     if let Some(before) = batch.forget_readings {
         readings::forget(script, before);
+        states::forget(script, before);
     }
     // The snapshot is not copied: it may be as large as the rest of the process's memory.
     if let Some(snapshot) = batch.snapshot.take() {

@@ -7,9 +7,13 @@
 
 use std::collections::BTreeMap;
 
-use limo_journal::ReadingRow;
-use limo_model::{Drawn, Energy, Power, Span, Time};
+use limo_journal::{ReadingRow, StateRow};
+use limo_model::{Drawn, Energy, NodeActivity, NodeId, Power, Span, Time};
 use limo_proto::Sample;
+
+mod states;
+
+use states::StateLedger;
 
 /// Least time between commits that are made only for rows.
 const WRITTEN_EVERY: Span = Span::from_secs(60);
@@ -45,6 +49,16 @@ pub struct Ledger {
     written: Time,
     /// Time of the next check for nodes without samples.
     sweep: Time,
+    states: StateLedger,
+}
+
+/// Rows to write.
+#[derive(Debug, Default)]
+pub struct Rows {
+    pub readings: Vec<ReadingRow>,
+    pub states: Vec<StateRow>,
+    /// Time before which older rows are deleted.
+    pub forget: Option<Time>,
 }
 
 /// A series of one node, or of the cluster.
@@ -87,6 +101,7 @@ impl Ledger {
             over: Vec::new(),
             written: now,
             sweep: now,
+            states: StateLedger::default(),
         }
     }
 
@@ -107,6 +122,7 @@ impl Ledger {
             for row in &mut self.over {
                 row.drawn.at = row.drawn.at + earlier;
             }
+            self.states.shift(earlier);
             self.offset = offset;
             self.least_offset = self.least_offset.min(offset);
         }
@@ -135,8 +151,18 @@ impl Ledger {
         }
     }
 
+    /// Returns true if it is time to look at the states of the nodes.
+    pub fn wants_states(&self, now: Time) -> bool {
+        self.states.is_due(now)
+    }
+
+    /// Adds the time until `now` to the states of the nodes, which they had since the previous input.
+    pub fn look(&mut self, now: Time, states: &[(NodeId, NodeActivity)], name: impl Fn(NodeId) -> String) {
+        self.states.look(now, self.offset, states, name);
+    }
+
     /// Adds a node's draw since its previous sample.
-    pub fn sample(&mut self, node: &str, now: Time, sample: &Sample) {
+    pub fn sample(&mut self, (id, node): (NodeId, &str), now: Time, sample: &Sample) {
         if !self.nodes.contains_key(node) {
             self.nodes.insert(node.to_owned(), Line::default());
         }
@@ -144,6 +170,7 @@ impl Ledger {
         let Some(line) = self.nodes.get_mut(node) else { return };
         let last = line.last.replace(now).filter(|last| now - *last <= self.gap).unwrap_or(now);
         line.add(node, (last, now), sample, (slots, &mut self.over));
+        self.states.sample(id, sample.draw, now - last);
         if let Some(open) = &mut self.cluster.open {
             open.looks += u64::from(sample.looks);
         }
@@ -162,11 +189,13 @@ impl Ledger {
             line.end(node, &mut self.over);
         }
         self.cluster.end("", &mut self.over);
+        self.states.end();
     }
 
     /// Drops closed intervals, which cannot be written.
     pub fn drop_rows(&mut self) {
         self.over.clear();
+        self.states.drop_rows();
     }
 
     /// Returns the intervals of a node, or of the cluster (empty name), that are not on disk, in wall time. The last
@@ -191,17 +220,19 @@ impl Ledger {
         self.cluster.open.as_ref().map(|open| next.max(open.at + self.kept.resolution))
     }
 
-    /// Returns the rows to write at `now`, and the time before which rows are deleted.
-    pub fn take(&mut self, now: Time) -> (Vec<ReadingRow>, Option<Time>) {
+    /// Returns the rows to write at `now`.
+    pub fn take(&mut self, now: Time) -> Rows {
+        // States change with each look, and alone cause no row.
         if self.over.is_empty() {
-            return (Vec::new(), None);
+            return Rows::default();
         }
         self.written = now;
         for row in &mut self.over {
             // `since` distinguishes rows of one interval. It stays unchanged, because cluster time never repeats.
             row.drawn.at = row.drawn.at + self.offset;
         }
-        (std::mem::take(&mut self.over), Some(now + self.least_offset - self.kept.keep))
+        let (readings, states) = (std::mem::take(&mut self.over), self.states.take(self.offset));
+        Rows { readings, states, forget: Some(now + self.least_offset - self.kept.keep) }
     }
 }
 

@@ -13,7 +13,7 @@ use limo_proto::{
     ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
     NodeReport, NodeSleep, NodeState, PackedTasks, Planned, Status, Suspension, UnitReport,
 };
-use limo_sched::{Assignment, Clock, Core, Finished, Job, Node, Phase, PlannedPlace, Sleep, cost_of, possibilities};
+use limo_sched::{Assignment, Clock, Core, Finished, Job, Node, Phase, PlannedPlace, Sleep, possibilities};
 
 use crate::budget::account;
 use crate::controller::Live;
@@ -72,7 +72,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
     let clock = core.clock();
     let cost = |from: Time| {
         let (energy, started) = energy.zip(started)?;
-        cost_of(energy, from, now - started, core.prices())
+        core.cost_on(placement, energy, (from, now - started))
     };
     JobReport {
         state,

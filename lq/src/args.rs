@@ -158,6 +158,8 @@ pub enum By {
     User,
     Job,
     Node,
+    Group,
+    State,
     Day,
     Application,
 }

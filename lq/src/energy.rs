@@ -3,7 +3,7 @@
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Clock, Failure, Master, Room, Screen, Table, answer_json, answer_screen, exit, or_dash};
 use limo_model::{Energy, Money, Span, Time};
-use limo_proto::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
+use limo_proto::{EnergyBy, EnergyQuery, EnergyReport, EnergySum, JobFilter};
 use serde::Serialize;
 
 use crate::args::{By, EnergyArgs};
@@ -24,7 +24,7 @@ struct EnergyJson {
 
 #[derive(Serialize)]
 struct SumJson {
-    /// User, job, application, node, or date; empty for the total.
+    /// User, job, application, node, group, state, or date; empty for the total, and for nodes of no group.
     key: String,
     /// Begin of the day.
     begin_unix_ms: Option<i64>,
@@ -38,8 +38,10 @@ struct SumJson {
     cost_eur: Option<f64>,
     start_now_cost_eur: Option<f64>,
     saved_eur: Option<f64>,
-    /// Time for which a node's draw is known.
+    /// Time for which the draw of nodes is known.
     seen_s: Option<f64>,
+    /// Time of nodes in a state.
+    span_s: Option<f64>,
 }
 
 /// Prints the sums.
@@ -75,13 +77,20 @@ fn query(args: &EnergyArgs, clock: &Clock) -> Result<EnergyQuery, Failure> {
         By::User => EnergyBy::User,
         By::Job => EnergyBy::Job,
         By::Application => EnergyBy::Application,
-        By::Node if !filter.is_empty() => {
-            let failure = Failure::new(
-                "the energy of nodes is not divided among jobs: --by node cannot be combined with filters of jobs",
-            );
-            return Err(failure.hint("lq energy --by node --since now-1d"));
+        By::Node | By::Group if !filter.is_empty() => {
+            let by = word(args.by);
+            let failure = Failure::new(format_args!(
+                "the energy of nodes is not divided among jobs: --by {by} cannot be combined with filters of jobs"
+            ));
+            return Err(failure.hint(format!("lq energy --by {by} --since now-1d")));
+        }
+        By::State if (JobFilter { nodes: Vec::new(), ..filter.clone() }) != JobFilter::default() => {
+            let failure = Failure::new("states are those of nodes: --by state cannot be combined with filters of jobs");
+            return Err(failure.hint("lq energy --by state -w n1"));
         }
         By::Node => EnergyBy::Node,
+        By::Group => EnergyBy::Group,
+        By::State => EnergyBy::State,
         By::Day => {
             let end = until.unwrap_or(clock.now());
             let begin = *since.get_or_insert(end - Span::from_secs(DAYS * 86_400));
@@ -96,6 +105,8 @@ fn word(by: By) -> &'static str {
         By::User => "user",
         By::Job => "job",
         By::Node => "node",
+        By::Group => "group",
+        By::State => "state",
         By::Day => "day",
         By::Application => "application",
     }
@@ -105,6 +116,7 @@ fn word(by: By) -> &'static str {
 fn key(sum: &EnergySum, by: By, clock: &Clock) -> String {
     match begin(sum, by) {
         Some(begin) => clock.date(begin),
+        None if by == By::Group && sum.key.is_empty() => "-".to_owned(),
         None => sum.key.clone(),
     }
 }
@@ -113,15 +125,20 @@ fn begin(sum: &EnergySum, by: By) -> Option<Time> {
     if by == By::Day { sum.key.parse().ok().map(Time::from_unix_ms) } else { None }
 }
 
+/// Returns true if the sums are over nodes and not over jobs.
+fn is_of_nodes(by: By) -> bool {
+    matches!(by, By::Node | By::Group | By::State)
+}
+
 fn saved(sum: &EnergySum) -> Option<Money> {
     Some(sum.start_now_cost? - sum.cost?)
 }
 
 fn as_json(sum: &EnergySum, by: By, clock: &Clock) -> SumJson {
     SumJson {
-        key: key(sum, by, clock),
+        key: begin(sum, by).map_or_else(|| sum.key.clone(), |begin| clock.date(begin)),
         begin_unix_ms: begin(sum, by).map(Time::unix_ms),
-        jobs: (by != By::Node).then_some(sum.jobs),
+        jobs: (!is_of_nodes(by)).then_some(sum.jobs),
         energy_j: sum.energy.joules(),
         measured_j: sum.measured.joules(),
         estimated_j: sum.estimated.joules(),
@@ -130,6 +147,7 @@ fn as_json(sum: &EnergySum, by: By, clock: &Clock) -> SumJson {
         start_now_cost_eur: sum.start_now_cost.map(|cost| cost.eur()),
         saved_eur: saved(sum).map(|saved| saved.eur()),
         seen_s: sum.seen.map(|seen| seen.secs()),
+        span_s: sum.span.map(|span| span.secs()),
     }
 }
 
@@ -138,6 +156,8 @@ fn as_text(report: &EnergyReport, args: &EnergyArgs, (clock, screen): (&Clock, &
         By::User => "USER",
         By::Job => "JOB",
         By::Node => "NODE",
+        By::Group => "GROUP",
+        By::State => "STATE",
         By::Day => "DAY",
         By::Application => "APPLICATION",
     };
@@ -152,13 +172,23 @@ fn as_text(report: &EnergyReport, args: &EnergyArgs, (clock, screen): (&Clock, &
     ];
     let of_nodes: &[(&'static str, Align)] =
         &[(title, Align::Left), ("ENERGY", Align::Figure), ("KNOWN FOR", Align::Right), ("OF THE ENERGY", Align::Left)];
-    let is_nodes = args.by == By::Node;
-    let mut table = Table::new(if is_nodes { of_nodes } else { of_jobs });
+    let of_states: &[(&'static str, Align)] =
+        &[(title, Align::Left), ("TIME", Align::Right), ("ENERGY", Align::Figure), ("KNOWN FOR", Align::Right)];
+    let (is_nodes, is_states) = (is_of_nodes(args.by), args.by == By::State);
+    let mut table = Table::new(match is_nodes {
+        _ if is_states => of_states,
+        true => of_nodes,
+        false => of_jobs,
+    });
     table.room(0, Room::GivesWay(8));
-    table.room(if is_nodes { 3 } else { 6 }, Room::GivesWay(15));
+    if !is_states {
+        table.room(if is_nodes { 3 } else { 6 }, Room::GivesWay(15));
+    }
     let mut row = |name: String, sum: &EnergySum, how: String| {
         let energy = sum.energy.to_string();
-        if is_nodes {
+        if is_states {
+            table.row([name, or_dash(sum.span), energy, or_dash(sum.seen)]);
+        } else if is_nodes {
             table.row([name, energy, or_dash(sum.seen), how]);
         } else {
             let costs = [or_dash(sum.cost), or_dash(sum.start_now_cost), or_dash(saved(sum))];
@@ -168,12 +198,16 @@ fn as_text(report: &EnergyReport, args: &EnergyArgs, (clock, screen): (&Clock, &
     for sum in &report.sums {
         row(key(sum, args.by, clock), sum, how(sum));
     }
-    if is_nodes {
+    if is_states {
+        row("total".into(), &report.total, String::new());
+    } else if is_nodes {
         row("cluster".into(), &report.total, "believed".into());
     } else {
         row("total".into(), &report.total, how(&report.total));
     }
-    let note = if is_nodes {
+    let note = if is_states {
+        "Of all nodes together, with idle draw, as meters showed it in the time of KNOWN FOR.\n"
+    } else if is_nodes {
         "With idle draw, as meters showed it; `believed` estimates nodes without a meter.\n"
     } else {
         "Above idle, of finished jobs. AT ONCE is the cost if each had started at its submission.\n"
@@ -216,5 +250,29 @@ mod tests {
         check([200, 200, 0, 0], "measured");
         check([200, 0, 0, 0], "unknown");
         check([200, 100, 50, 30], "50% measured, 15% emulated, 25% estimated, 10% unknown");
+    }
+
+    /// Returns the words of each line of a table.
+    fn words(by: &str, sums: Vec<EnergySum>) -> Vec<String> {
+        use clap::Parser as _;
+
+        let args = crate::args::Args::try_parse_from(["lq", "energy", "--by", by]).expect("a command");
+        let Some(crate::args::Command::Energy(args)) = args.command else { panic!("{args:?}") };
+        let total = EnergySum { energy: "3 kWh".parse().expect("energy"), ..EnergySum::default() };
+        let text = as_text(&EnergyReport { sums, total }, &args, (&Clock::system(), &Screen::of_stdout()));
+        text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn groups_and_states_of_nodes_have_their_columns() {
+        let hours = |hours: i64| Some(Span::from_secs(3_600 * hours));
+        let energy: Energy = "1.5 kWh".parse().expect("energy");
+        let sum = |key: &str| EnergySum { key: key.to_owned(), energy, seen: hours(5), ..EnergySum::default() };
+        let states = words("state", vec![EnergySum { span: hours(6), ..sum("job") }]);
+        assert_eq!(states[..3], ["STATE TIME ENERGY KNOWN FOR", "job 6h 1.500 kWh 5h", "total - 3.000 kWh -"]);
+        let groups = words("group", vec![EnergySum { measured: energy, ..sum("desks") }, sum("")]);
+        let expected =
+            ["GROUP ENERGY KNOWN FOR OF THE ENERGY", "desks 1.500 kWh 5h measured", "- 1.500 kWh 5h unknown"];
+        assert_eq!(groups[..3], expected);
     }
 }

@@ -11,6 +11,7 @@ use crate::curve::Curve;
 use crate::hosts::{HostError, parse_all};
 use crate::id::{NameError, check_name};
 use crate::owner::OwnerRules;
+use crate::tariff::{CarbonCharge, CarbonIntensity, CostRatio, Tariff, TariffError};
 use crate::time::{Span, Time};
 use crate::units::Power;
 
@@ -40,6 +41,9 @@ pub struct GroupSpec {
     /// True while the owners may use its nodes, by time on the wall. If it is missing, they may at all times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<Curve<bool>>,
+    /// Differences between the cost of its energy and that of the cluster.
+    #[serde(default, skip_serializing_if = "Tariff::is_usual")]
+    pub tariff: Tariff,
 }
 
 fn unlimited() -> Power {
@@ -83,6 +87,8 @@ pub enum GroupError {
     Owners { group: String, what: &'static str, span: Span },
     #[error("group.{group}: open has {count} steps: the limit is {OPEN_LIMIT}")]
     Open { group: String, count: usize },
+    #[error("group.{group}: {error}")]
+    Tariff { group: String, error: TariffError },
 }
 
 impl Groups {
@@ -104,7 +110,8 @@ impl Groups {
         let spec = |(name, table): (String, GroupTable)| {
             let nodes = parse_all(&table.nodes).map_err(|error| GroupError::Nodes { group: name.clone(), error })?;
             let limit = table.limit.unwrap_or_else(unlimited);
-            Ok((name, GroupSpec { nodes, limit, limit_by_operator: None, owners: table.owners, open: None }))
+            let tariff = Tariff::of_keys((table.pue, table.price_factor), (table.carbon, table.carbon_charge));
+            Ok((name, GroupSpec { nodes, limit, limit_by_operator: None, owners: table.owners, open: None, tariff }))
         };
         Self::new(tables.into_iter().map(spec).collect::<Result<_, GroupError>>()?)
     }
@@ -127,6 +134,7 @@ impl Groups {
             if let Some((what, span)) = spec.owners.and_then(|owners| owners.fault()) {
                 return Err(GroupError::Owners { group: group(), what, span });
             }
+            spec.tariff.check().map_err(|error| GroupError::Tariff { group: group(), error })?;
             let steps = spec.open.as_ref().map_or(0, |open| open.steps().len());
             if steps > OPEN_LIMIT {
                 return Err(GroupError::Open { group: group(), count: steps });
@@ -152,6 +160,11 @@ impl Groups {
     /// Returns true if the draw of a group is limited.
     pub fn are_limited(&self) -> bool {
         self.0.values().any(|spec| !spec.limit().is_unlimited())
+    }
+
+    /// Returns true if the energy of a group has a cost of its own.
+    pub fn have_tariffs(&self) -> bool {
+        self.0.values().any(|spec| !spec.tariff.is_usual())
     }
 
     /// Returns all groups in the order of their names.
@@ -196,6 +209,14 @@ pub struct GroupTable {
     #[serde(default, with = "as_text::option")]
     limit: Option<Power>,
     owners: Option<OwnerRules>,
+    #[serde(default, with = "as_text::option")]
+    pue: Option<CostRatio>,
+    #[serde(default, with = "as_text::option")]
+    price_factor: Option<CostRatio>,
+    #[serde(default, with = "as_text::option")]
+    carbon: Option<CarbonIntensity>,
+    #[serde(default, with = "as_text::option")]
+    carbon_charge: Option<CarbonCharge>,
 }
 
 #[cfg(test)]
@@ -251,6 +272,22 @@ mod tests {
             let error = groups(json).expect_err("refused");
             assert!(error.contains(part), "{json}: {error}");
         }
+        check(r#"{"a": {"nodes": ["n"], "pue": 0.9}}"#, "group.a: pue is 0.9: it must be from 1 to 10");
+    }
+
+    #[test]
+    fn the_energy_of_a_group_may_have_a_cost_of_its_own() {
+        let found = groups(r#"{"a": {"nodes": ["n"], "pue": 1.5, "price_factor": 2, "carbon": "250 g/kWh"}}"#);
+        let found = found.expect("good");
+        assert!(found.have_tariffs());
+        let tariff = found.iter().next().map(|(_, spec)| spec.tariff).expect("a group");
+        let (pue, price_factor) = (CostRatio::from_permille(1_500), CostRatio::from_permille(2_000));
+        assert_eq!((tariff.pue, tariff.price_factor, tariff.carbon.mg_per_kwh()), (pue, price_factor, 250_000));
+        // Records of earlier versions have none.
+        let plain = groups(r#"{"a": {"nodes": ["n"]}}"#).expect("good");
+        let text = serde_json::to_string(&plain).expect("text");
+        assert!(!plain.have_tariffs() && !text.contains("tariff"), "{text}");
+        assert_eq!(serde_json::from_str::<Groups>(&text).expect("read back"), plain);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+mod activity;
 mod allowance;
 mod backoff;
 mod became;
@@ -52,6 +53,7 @@ mod session;
 mod slowdown;
 mod spread;
 mod standing;
+mod tariff;
 mod tasks;
 mod text;
 mod time;
@@ -66,6 +68,7 @@ pub mod as_text;
 pub mod decimal;
 pub mod environment;
 
+pub use activity::NodeActivity;
 pub use allowance::{Allowance, UsedUp, WhenUsed};
 pub use backoff::Backoff;
 pub use became::Became;
@@ -110,6 +113,7 @@ pub use session::{NodeSessions, SessionSums};
 pub use slowdown::{Slowdown, SlowdownKey};
 pub use spread::{Spread, SpreadError};
 pub use standing::Standing;
+pub use tariff::{CarbonCharge, CarbonIntensity, CostRatio, CostRatioError, Tariff, TariffError};
 pub use tasks::{TASKS_LIMIT, Tasks, TasksError};
 pub use text::{clip, clip_lossy};
 pub use time::{Span, Time};

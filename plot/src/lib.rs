@@ -10,6 +10,7 @@ mod chart;
 mod drawing;
 mod page;
 mod panel;
+mod stack;
 mod table;
 
 pub use axis::{Axis, Marks};
@@ -17,4 +18,5 @@ pub use chart::{Chart, PlotLine, legend, line_colour, line_style};
 pub use drawing::{Anchor, Drawing, escaped};
 pub use page::page;
 pub use panel::{Area, Panel, PanelStyle};
+pub use stack::Stack;
 pub use table::{Cell, SHADES, Table};

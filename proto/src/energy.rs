@@ -18,6 +18,10 @@ pub enum EnergyBy {
     Job,
     /// Sums by node, from readings; the filter and the costs apply to jobs only.
     Node,
+    /// Sums by group of nodes, from readings, by the present groups.
+    Group,
+    /// Time and energy by state of the nodes that the filter names, or of all.
+    State,
     /// Sums by the time of the end: between two neighbours of this ascending list.
     Days(#[serde(deserialize_with = "list::<_, _, DAYS_LIMIT>")] Vec<Time>),
 }
@@ -40,7 +44,7 @@ pub struct EnergyQuery {
 /// A sum. The parts of `energy` may add up to less, because they are not recorded for some jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EnergySum {
-    /// A user, an application, a job's number, a node, or the begin of a day in Unix milliseconds; empty for everything.
+    /// A user, an application, a job's number, a node, a group (empty for nodes of none), a state, or the begin of a day in Unix milliseconds; empty for everything.
     pub key: String,
     /// Number of jobs that ran; 0 for nodes.
     pub jobs: u64,
@@ -56,8 +60,11 @@ pub struct EnergySum {
     pub cost: Option<Money>,
     /// Cost if each job had started at once.
     pub start_now_cost: Option<Money>,
-    /// Time for which a node's draw is known.
+    /// Time for which the draw of nodes is known.
     pub seen: Option<Span>,
+    /// Time of nodes in a state.
+    #[serde(default)]
+    pub span: Option<Span>,
 }
 
 /// The answer to an [`EnergyQuery`].

@@ -120,10 +120,14 @@ impl From<Vec<i64>> for NodeSums {
 
 /// Returns the cost of `energy`, spread evenly over `span` from `from`, for the part with a known price. `None` without
 /// a known price.
-pub fn cost_of(energy: Energy, from: Time, span: Span, prices: Option<&Curve<Price>>) -> Option<Money> {
+pub(crate) fn cost_of(energy: Energy, from: Time, span: Span, prices: Option<&Curve<Price>>) -> Option<Money> {
+    priced(energy, from, span, prices).map(|(part, price)| part * price)
+}
+
+/// Returns the part of `energy` that has a known price, and the mean of this price.
+pub(crate) fn priced(energy: Energy, from: Time, span: Span, prices: Option<&Curve<Price>>) -> Option<(Energy, Price)> {
     let (price, known) = prices?.mean(from, span)?;
-    let part = if known < span { energy.scaled(known.ms(), span.ms()) } else { energy };
-    Some(part * price)
+    Some((if known < span { energy.scaled(known.ms(), span.ms()) } else { energy }, price))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ mod state;
 mod structure;
 mod view;
 
-pub use account::{Bill, cost_of};
+pub use account::Bill;
 pub use core::Core;
 pub use event::Event;
 pub use explain::{PlannedPlace, PlannedStart, Possibility, Prospect, possibilities};

@@ -1,5 +1,6 @@
 //! The recorded state: settings, nodes, jobs, sums. Only events and executed plans change it.
 
+mod activities;
 mod array;
 mod arrivals;
 mod clock;

@@ -137,6 +137,7 @@ mod tests {
             chunks: None,
             moldable: None,
             removed: None,
+            bytes: None,
         };
         Workload { jobs: (0..10).map(job).collect(), start: Some(Time::from_unix_ms(1_000)), ..Workload::default() }
     }

@@ -74,6 +74,7 @@ impl Workload {
                 chunks: Some(chunks[group].1),
                 moldable: None,
                 removed: None,
+                bytes: None,
             }
         });
         let filling: Vec<Job> = filling.collect();
@@ -142,6 +143,7 @@ mod tests {
             chunks: None,
             moldable: None,
             removed: None,
+            bytes: None,
         }
     }
 

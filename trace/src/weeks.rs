@@ -112,6 +112,7 @@ mod tests {
             chunks: None,
             moldable: None,
             removed: None,
+            bytes: None,
         }
     }
 

@@ -37,6 +37,8 @@ pub struct Job {
     pub moldable: Option<u32>,
     /// Time after its submission at which its user removes it.
     pub removed: Option<Span>,
+    /// Index in [`Workload::transfers`], if it transfers data.
+    pub bytes: Option<u32>,
 }
 
 /// The range of nodes of a job, and its true running times.
@@ -112,6 +114,8 @@ pub struct Workload {
     pub chunks: Vec<Chunks>,
     /// Ranges of nodes of jobs, if the format has them.
     pub moldables: Vec<Moldable>,
+    /// Bytes of the input and of the output of jobs, if the format has them.
+    pub transfers: Vec<[u64; 2]>,
     /// Names of the queues of jobs, if the format names them.
     pub queues: Vec<String>,
     /// Start of the workload, if known (`UnixStartTime`).
@@ -131,6 +135,11 @@ impl Workload {
     /// Returns the range of nodes of a job, if it has one.
     pub fn moldable(&self, job: &Job) -> Option<&Moldable> {
         self.moldables.get(usize::try_from(job.moldable?).ok()?)
+    }
+
+    /// Returns the bytes of the input and of the output of a job.
+    pub fn transfer(&self, job: &Job) -> Option<[u64; 2]> {
+        self.transfers.get(usize::try_from(job.bytes?).ok()?).copied()
     }
 
     /// Returns the name of a job's queue: its number in the file, unless the format names queues.
@@ -189,6 +198,7 @@ mod tests {
                 chunks: None,
                 moldable: None,
                 removed: None,
+                bytes: None,
             };
             let mut workload = Workload { jobs: vec![job; 8], ..Workload::default() };
             workload.treat(hundredths, |treatment| treatment.may_suspend = true);

@@ -46,7 +46,7 @@ prop_compose! {
         application in any::<i32>(),
         queue in any::<i32>(),
     ) -> Job {
-        Job { number, submit, wait, run, walltime, processors, user, application, queue, moldable: None, removed: None, treatment: limo_trace::Treatment::default(), chunks: None }
+        Job { number, submit, wait, run, walltime, processors, user, application, queue, moldable: None, removed: None, bytes: None, treatment: limo_trace::Treatment::default(), chunks: None }
     }
 }
 

@@ -85,6 +85,7 @@ async fn set_back(dir: &std::path::Path, more: &'static str) {
         ALTER TABLE meta DROP COLUMN incarnation;
         ALTER TABLE meta DROP COLUMN begun;
         ALTER TABLE meta DROP COLUMN writer;
+        DROP TABLE states;
         DROP TABLE changes;
         DROP INDEX finished_by_user;
         ALTER TABLE finished DROP COLUMN name;

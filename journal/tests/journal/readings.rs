@@ -1,7 +1,7 @@
 //! Draws are written with all other data, read as one row per interval, and deleted when they are old.
 
-use limo_journal::{Batch, Journal, ReadingRow, Recovered};
-use limo_model::{Drawn, Energy, Power, Span};
+use limo_journal::{Batch, Journal, ReadingRow, Recovered, StateRow, StateSum};
+use limo_model::{Drawn, Energy, NodeActivity, Power, Span};
 
 use crate::{at, entry, reopen, run, set_back};
 
@@ -82,6 +82,50 @@ fn a_journal_of_before_gets_the_table() {
         assert_eq!(recovered.entries, [entry(1)]);
         journal.commit(batch(recovered.generation, vec![row("n1", 1, 0, 40)])).await.expect("committed");
         assert_eq!(journal.readings("n1", (at(0), at(120_000)), 10).await.expect("readable").len(), 1);
+        journal.close().await;
+    });
+}
+
+#[test]
+fn states_of_nodes_are_summed_up_also_of_several_processes() {
+    run(async {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+        let row = |node: &str, state, (hour, since): (i64, i64), secs: i64| StateRow {
+            at: at(hour * 3_600_000),
+            node: node.into(),
+            state,
+            since: at(hour * 3_600_000 + since),
+            span: Span::from_secs(secs),
+            energy: Energy::from_joules(10 * secs),
+            seen: Span::from_secs(secs / 2),
+        };
+        let (idle, job) = (NodeActivity::Idle, NodeActivity::Job);
+        let states = vec![
+            row("a", idle, (0, 0), 50),
+            row("a", job, (0, 0), 9),
+            row("b", idle, (0, 0), 3),
+            row("b", job, (1, 0), 100),
+        ];
+        journal.commit(Batch { states, ..batch(generation, Vec::new()) }).await.expect("committed");
+        // A later row of the same process replaces the earlier one; that of another process is added.
+        let states = vec![row("a", idle, (0, 0), 60), row("a", idle, (0, 7), 1)];
+        journal.commit(Batch { states, ..batch(generation, Vec::new()) }).await.expect("committed");
+        let (journal, recovered) = reopen(journal, dir.path()).await;
+        let sums = async |nodes: &[&str], range| {
+            let nodes = nodes.iter().map(|node| (*node).to_owned()).collect();
+            let sums = journal.states(nodes, range).await.expect("readable");
+            let sum = |of: StateSum| (of.state, of.span.ms() / 1_000, of.energy.mj() / 1_000, of.seen.ms() / 1_000);
+            sums.into_iter().map(sum).collect::<Vec<_>>()
+        };
+        let (job, idle) = ("job".to_owned(), "idle".to_owned());
+        let all = (None, None);
+        assert_eq!(sums(&[], all).await, [(job.clone(), 109, 1_090, 54), (idle.clone(), 64, 640, 31)]);
+        assert_eq!(sums(&["a", "c"], all).await, [(idle.clone(), 61, 610, 30), (job.clone(), 9, 90, 4)]);
+        assert_eq!(sums(&[], (Some(at(1)), None)).await, [(job.clone(), 100, 1_000, 50)]);
+        let forget = Batch { forget_readings: Some(at(3_600_000)), ..batch(recovered.generation, Vec::new()) };
+        journal.commit(forget).await.expect("committed");
+        assert_eq!(sums(&[], all).await, [(job, 100, 1_000, 50)]);
         journal.close().await;
     });
 }

@@ -49,6 +49,7 @@ fn workload(jobs: &[(i64, i64, u32)]) -> Workload {
         chunks: None,
         moldable: None,
         removed: None,
+        bytes: None,
     };
     Workload { jobs: (1..).zip(jobs).map(job).collect(), ..Workload::default() }
 }

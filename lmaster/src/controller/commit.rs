@@ -14,6 +14,7 @@ use super::finished::{Observation, lesson, observed, row};
 use super::node_peer::Welcome;
 use super::submit::Attach;
 use super::{Controller, Effect, Fault, Lesson, PeerId, Question, Ticket, faults};
+use crate::readings::Rows;
 use crate::{recover, report};
 
 /// An action after its precondition is on disk.
@@ -129,9 +130,9 @@ impl Controller {
         let round = self.tx.stages.round(&mut self.tx.core, now);
         let finished = self.account(&round);
         let batch = self.tx.commits.close(now, round);
-        let (readings, forget_readings) = self.tx.metering.take_rows(now);
+        let Rows { readings, states, forget: forget_readings } = self.tx.metering.take_rows(now);
         let snapshot = if snapshot { self.snapshot() } else { None };
-        let batch = Batch { finished, readings, forget_readings, snapshot, ..batch };
+        let batch = Batch { finished, readings, states, forget_readings, snapshot, ..batch };
         self.tx.effects.push(Effect::Commit(Box::new(batch)));
     }
 

@@ -3,14 +3,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use limo_journal::ReadingRow;
 use limo_model::{Drawn, Meter, NodeId, NodeSpec, Power, Span, Time};
 use limo_proto::{MeterReport, Sample};
 use limo_sched::{Core, Node};
 
 use super::Settings;
 use crate::meters::{Serves, Shared, split};
-use crate::readings::Ledger;
+use crate::readings::{Ledger, Rows};
 
 /// Time after which the held draw counts as gone, because a job may draw nothing for a moment.
 const GONE_FOR: Span = Span::from_secs(15);
@@ -187,7 +186,7 @@ impl Metering {
             self.readings.insert(node.id(), sample.draw);
             self.due.get_or_insert(now + every);
         }
-        self.ledger.sample(&node.spec().name, now, sample);
+        self.ledger.sample((node.id(), &node.spec().name), now, sample);
     }
 
     /// Handles a node that no longer reports.
@@ -217,9 +216,14 @@ impl Metering {
         self.due = None;
     }
 
-    /// Adds the believed draw of the cluster until `now`; `None` if nothing could draw.
-    pub(super) fn pass(&mut self, now: Time, draw: Option<Power>) {
+    /// Adds the believed draw of the cluster until `now`; `None` if nothing could draw. Adds the time to the states of the
+    /// nodes.
+    pub(super) fn pass(&mut self, now: Time, draw: Option<Power>, core: &Core) {
         self.ledger.pass(now, draw);
+        if self.ledger.wants_states(now) {
+            let name = |id: NodeId| core.node(id).map(|node| node.spec().name.clone()).unwrap_or_default();
+            self.ledger.look(now, &core.state().activities(), name);
+        }
     }
 
     /// Drops rows that a full disk cannot store.
@@ -236,8 +240,8 @@ impl Metering {
         self.ledger.has_rows() && self.rows_due().is_some_and(|due| due <= now)
     }
 
-    /// Takes the rows to write, and the time before which older ones are deleted.
-    pub(super) fn take_rows(&mut self, now: Time) -> (Vec<ReadingRow>, Option<Time>) {
+    /// Takes the rows to write.
+    pub(super) fn take_rows(&mut self, now: Time) -> Rows {
         self.ledger.take(now)
     }
 

@@ -2,8 +2,8 @@
 
 use limo_model::{JobId, Request, application};
 use limo_proto::{
-    Answer, DryRun, DryRunQuery, EnergyQuery, EnergyReport, ExplainQuery, Finished, JobFilter, JobQuery, JobReport,
-    JobsQuery, NodesQuery, ProfilesQuery, Query, ReservationsQuery, StatusQuery, encoded_len,
+    Answer, DryRun, DryRunQuery, EnergyBy, EnergyQuery, EnergyReport, ExplainQuery, Finished, JobFilter, JobQuery,
+    JobReport, JobsQuery, NodesQuery, ProfilesQuery, Query, ReservationsQuery, StatusQuery, encoded_len,
 };
 use limo_sched::Prospect;
 
@@ -14,7 +14,7 @@ use super::sift::Sieve;
 use super::signals::prices_by_operator;
 use super::{Controller, PeerId};
 use crate::database::Database;
-use crate::report;
+use crate::{energy, report};
 
 /// Most finished jobs in one answer. A client asks for a longer history in parts.
 const HISTORY_PAGE: u32 = 1_000;
@@ -52,7 +52,7 @@ impl Lookup for EnergyLookup {
     }
 
     fn found(self, controller: &mut Controller, peer: PeerId, report: EnergyReport) {
-        controller.energy_found(peer, report);
+        controller.energy_found(peer, &self.0.by, report);
     }
 }
 
@@ -190,13 +190,16 @@ impl Controller {
         }
     }
 
-    fn energy_found(&mut self, peer: PeerId, mut report: EnergyReport) {
+    fn energy_found(&mut self, peer: PeerId, by: &EnergyBy, mut report: EnergyReport) {
         // The journal has no data about meters.
         for sum in report.sums.iter_mut().filter(|sum| sum.seen.is_some()) {
             let node = self.tx.core.node_named(&sum.key);
             if node.is_some_and(|node| node.spec().meter == limo_model::Meter::Emulated) {
                 sum.emulated = std::mem::take(&mut sum.measured);
             }
+        }
+        if *by == EnergyBy::Group {
+            report.sums = energy::by_group(report.sums, &self.tx.core.settings().groups);
         }
         self.say(peer, Answer::Energy(Box::new(report)));
     }

@@ -12,6 +12,7 @@ use super::queries::Serve;
 use super::tx::Tx;
 use super::{Controller, Effect, PeerId};
 use crate::database::Database;
+use crate::readings::Rows;
 
 /// Most intervals in one answer: a month of minutes, which take about 4 MB.
 const READINGS_LIMIT: u32 = 50_000;
@@ -92,7 +93,7 @@ impl Tx {
     /// Adds the believed draw up to now, before it changes.
     pub(super) fn draw_goes_on(&mut self) {
         let draw = (!self.core.nodes().is_empty() && self.commits.is_open()).then(|| self.core.sums().drawn());
-        self.metering.pass(self.now, draw.map(Power::at_least_zero));
+        self.metering.pass(self.now, draw.map(Power::at_least_zero), &self.core);
         if self.commits.trouble().is_some() {
             self.metering.drop_rows();
         }
@@ -100,8 +101,8 @@ impl Tx {
 
     /// Commits rows and texts without a round, because no event happened.
     pub(super) fn commit_rows(&mut self) {
-        let (readings, forget_readings) = self.metering.take_rows(self.now);
-        let batch = Batch { readings, forget_readings, ..self.commits.close_texts() };
+        let Rows { readings, states, forget: forget_readings } = self.metering.take_rows(self.now);
+        let batch = Batch { readings, states, forget_readings, ..self.commits.close_texts() };
         self.effects.push(Effect::Commit(Box::new(batch)));
     }
 }

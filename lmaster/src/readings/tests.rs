@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use limo_model::NodeId;
+
 use super::*;
 
 const KEPT: Kept = Kept { resolution: Span::from_secs(60), keep: Span::from_secs(86_400) };
@@ -21,16 +23,20 @@ fn ledger() -> Ledger {
 
 fn rows(ledger: &mut Ledger) -> Vec<ReadingRow> {
     ledger.end_all();
-    ledger.take(at(0)).0
+    ledger.take(at(0)).readings
 }
 
 #[test]
 fn a_sample_counts_for_the_time_before_it_also_over_a_border() {
     let mut ledger = ledger();
-    ledger.sample("n1", at(55_000), &watts(10));
+    ledger.sample((NodeId(1), "n1"), at(55_000), &watts(10));
     // The sample has 5 s of 20 W before the border and 3 s after it.
-    ledger.sample("n1", at(63_000), &Sample { low: Power::from_watts(15), high: Power::from_watts(28), ..watts(20) });
-    ledger.sample("n1", at(65_000), &watts(40));
+    ledger.sample(
+        (NodeId(1), "n1"),
+        at(63_000),
+        &Sample { low: Power::from_watts(15), high: Power::from_watts(28), ..watts(20) },
+    );
+    ledger.sample((NodeId(1), "n1"), at(65_000), &watts(40));
     let [first, second] = rows(&mut ledger).try_into().expect("two intervals");
     assert_eq!((first.drawn.at, first.since, first.drawn.seen), (at(0), at(55_000), Span::from_secs(5)));
     assert_eq!((first.drawn.energy, first.drawn.mean), (Energy::from_joules(100), Power::from_watts(20)));
@@ -44,11 +50,11 @@ fn a_sample_counts_for_the_time_before_it_also_over_a_border() {
 #[test]
 fn unseen_time_is_not_filled_in() {
     let mut ledger = ledger();
-    ledger.sample("n1", at(1_000), &watts(10));
-    ledger.sample("n1", at(11_001), &watts(30));
-    ledger.sample("n1", at(12_001), &watts(30));
+    ledger.sample((NodeId(1), "n1"), at(1_000), &watts(10));
+    ledger.sample((NodeId(1), "n1"), at(11_001), &watts(30));
+    ledger.sample((NodeId(1), "n1"), at(12_001), &watts(30));
     ledger.interrupt("n1");
-    ledger.sample("n1", at(13_001), &watts(90));
+    ledger.sample((NodeId(1), "n1"), at(13_001), &watts(90));
     let rows = rows(&mut ledger);
     let drawn = rows[0].drawn;
     assert_eq!((rows.len(), drawn.energy, drawn.seen), (1, Energy::from_joules(30), Span::from_secs(1)));
@@ -58,7 +64,7 @@ fn unseen_time_is_not_filled_in() {
 #[test]
 fn samples_without_time_have_their_own_mean() {
     let mut ledger = ledger();
-    ledger.sample("n1", at(1_000), &watts(41));
+    ledger.sample((NodeId(1), "n1"), at(1_000), &watts(41));
     let rows = rows(&mut ledger);
     assert_eq!((rows[0].drawn.mean, rows[0].drawn.energy), (Power::from_watts(41), Energy::ZERO));
 }
@@ -68,10 +74,10 @@ fn the_cluster_has_the_believed_draw_and_the_samples_of_its_nodes() {
     let mut ledger = ledger();
     ledger.pass(at(30_000), None);
     ledger.pass(at(50_000), Some(Power::from_watts(10)));
-    ledger.sample("n1", at(50_000), &watts(3));
+    ledger.sample((NodeId(1), "n1"), at(50_000), &watts(3));
     assert_eq!(ledger.due(), Some(at(60_000)));
     ledger.pass(at(70_000), Some(Power::from_watts(20)));
-    let (rows, from) = ledger.take(at(70_000));
+    let Rows { readings: rows, forget: from, .. } = ledger.take(at(70_000));
     assert_eq!(from, Some(at(70_000) - KEPT.keep));
     let [row, node] = rows.try_into().expect("the first minute is over");
     assert_eq!((row.node.as_str(), node.node.as_str()), ("", "n1"));
@@ -81,7 +87,7 @@ fn the_cluster_has_the_believed_draw_and_the_samples_of_its_nodes() {
     assert_eq!(ledger.due(), Some(at(130_000)));
     // The machine slept.
     ledger.pass(at(70_000 + 600_001), Some(Power::from_watts(20)));
-    let energy: i64 = ledger.take(at(0)).0.iter().map(|row| row.drawn.energy.mj()).sum();
+    let energy: i64 = ledger.take(at(0)).readings.iter().map(|row| row.drawn.energy.mj()).sum();
     assert_eq!(energy, 200_000);
 }
 
@@ -89,9 +95,9 @@ fn the_cluster_has_the_believed_draw_and_the_samples_of_its_nodes() {
 fn a_node_that_is_silent_is_over_in_the_end() {
     let mut ledger = ledger();
     ledger.pass(at(1), Some(Power::ZERO));
-    ledger.sample("n1", at(2), &watts(40));
+    ledger.sample((NodeId(1), "n1"), at(2), &watts(40));
     ledger.pass(at(60_000), Some(Power::ZERO));
-    let nodes = |ledger: &mut Ledger| ledger.take(at(0)).0.iter().filter(|row| !row.node.is_empty()).count();
+    let nodes = |ledger: &mut Ledger| ledger.take(at(0)).readings.iter().filter(|row| !row.node.is_empty()).count();
     assert_eq!(nodes(&mut ledger), 0, "a sample may still come that counts for it");
     ledger.pass(at(70_001), Some(Power::ZERO));
     assert_eq!(nodes(&mut ledger), 1);
@@ -104,12 +110,12 @@ proptest! {
         let resolution = Span::from_ms(resolution * 777);
         let mut ledger = Ledger::new(at(0), Kept { resolution, ..KEPT }, GAP);
         let (mut now, mut integral, mut times) = (-20_000, 0_i128, 0);
-        ledger.sample("n1", at(now), &watts(1));
+        ledger.sample((NodeId(1), "n1"), at(now), &watts(1));
         for (gap, mw) in samples {
             now += gap;
             times += gap;
             integral += i128::from(gap) * i128::from(mw);
-            ledger.sample("n1", at(now), &Sample::once(Power::from_mw(mw)));
+            ledger.sample((NodeId(1), "n1"), at(now), &Sample::once(Power::from_mw(mw)));
         }
         let rows = rows(&mut ledger);
         let summed: i128 = rows.iter().map(|row| i128::from(row.drawn.energy.mj())).sum();

@@ -33,9 +33,15 @@ async fn wrong_command_lines() {
     )
     .await;
     check(
-        &["energy", "--by", "node", "-u", "ada"],
-        "lq: error: the energy of nodes is not divided among jobs: --by node cannot be combined with filters of jobs\n\
-         lq: hint: lq energy --by node --since now-1d\n",
+        &["energy", "--by", "group", "-u", "ada"],
+        "lq: error: the energy of nodes is not divided among jobs: --by group cannot be combined with filters of jobs\n\
+         lq: hint: lq energy --by group --since now-1d\n",
+    )
+    .await;
+    check(
+        &["energy", "--by", "state", "-w", "n1", "-u", "ada"],
+        "lq: error: states are those of nodes: --by state cannot be combined with filters of jobs\n\
+         lq: hint: lq energy --by state -w n1\n",
     )
     .await;
     check(&["nodse"], "lq: error: unrecognized subcommand 'nodse'\nlq: hint: a similar subcommand exists: 'nodes'\n")

@@ -60,7 +60,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 let running = self.load.running(present.index, &placement, &estimate);
                 // The queue of a job may have given it a time limit.
                 let walltime = self.core.job(job).and_then(|job| job.request.time_limit);
-                let (running, checkpoints) = self.with_checkpoints(job, Running { walltime, ..running });
+                let (running, sections) = self.in_sections(job, present.index, Running { walltime, ..running });
                 let Some(present) = self.jobs.get_mut(job) else { return Ok(()) };
                 present.run = Some(Run {
                     attempt,
@@ -72,7 +72,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                     before: Energy::ZERO,
                     still: Span::ZERO,
                     still_since: None,
-                    checkpoints,
+                    sections,
                 });
                 if after.is_empty() {
                     self.start_when_awake(job)?;
@@ -219,10 +219,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if !killed && !was_steered && !self.load.fails(index) {
             self.learn((id, index), &run, self.now - run.started.unwrap_or(self.now))?;
         }
-        if !killed && self.visiting.is_some() {
+        if self.visiting.is_some() {
             let kept = self.core.job(id).map_or(Span::ZERO, |job| job.kept.ran);
-            self.count_good(&run, kept);
-            self.count_overhead(index, kept + run.running.run - run.made().cost);
+            self.count_ended(index, &run, (kept, killed));
         }
         let used = self.leave(id, &run);
         self.row(id, index, (&run, used), killed)?;
@@ -249,8 +248,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             self.machine.give(&run.placement, task.map_or(run.running.draw, |task| Some(task.draw())));
             self.note_end(run);
         }
-        let prices = self.core.prices();
-        Used { energy, cost: limo_sched::cost_of(energy, started, span, prices) }
+        Used { energy, cost: self.core.cost_on(&run.placement, energy, (started, span)) }
     }
 
     /// Reports a finished job, with the energy of its earlier attempts.

@@ -2,62 +2,12 @@
 //!
 //! An owner counts as full load. A job beside an owner adds nothing, whether it runs or stands still.
 
-use limo_model::{NodeId, Power, Span, Time};
+pub use limo_model::NodeActivity;
+use limo_model::{Curve, NodeId, Power, Price, Span, Time};
 use limo_trace::Platform;
 use limo_trace::platform::{Draw, Rest};
 
-/// State of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NodeActivity {
-    /// Asleep.
-    Sleep,
-    /// Awake, without a job or an owner.
-    Idle,
-    /// Used by its owner.
-    User,
-    /// Running a job.
-    Job,
-    /// Running a job beside its owner.
-    Both,
-    /// With a job that stands still.
-    Suspended,
-    /// Falling asleep.
-    Down,
-    /// Waking.
-    Up,
-    /// Starting anew.
-    Reboot,
-}
-
-impl NodeActivity {
-    /// All states, in the order of reports.
-    pub const ALL: [Self; 9] = [
-        Self::Sleep,
-        Self::Idle,
-        Self::User,
-        Self::Job,
-        Self::Both,
-        Self::Suspended,
-        Self::Down,
-        Self::Up,
-        Self::Reboot,
-    ];
-
-    /// Returns the name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sleep => "sleep",
-            Self::Idle => "idle",
-            Self::User => "user",
-            Self::Job => "job",
-            Self::Both => "both",
-            Self::Suspended => "suspended",
-            Self::Down => "down",
-            Self::Up => "up",
-            Self::Reboot => "reboot",
-        }
-    }
-}
+use super::visits::{HoursOfDay, Priced, all_uj};
 
 /// Power state of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -115,6 +65,7 @@ struct OfNode {
     facts: Facts,
     since: Time,
     spent: [Spent; 9],
+    priced: Priced,
 }
 
 /// Time and energy by state, for each group of the platform.
@@ -123,13 +74,29 @@ pub type SpentByGroup = Vec<[Spent; 9]>;
 pub struct NodeLedger {
     draws: Vec<(Draw, Option<Rest>)>,
     nodes: Vec<OfNode>,
+    prices: Option<Curve<Price>>,
+    hours: HoursOfDay,
+}
+
+/// Contents of a ledger at its end.
+pub struct ClosedLedger {
+    pub groups: SpentByGroup,
+    pub nodes: Vec<Priced>,
+    pub hours: HoursOfDay,
 }
 
 impl NodeLedger {
-    pub fn new(platform: &Platform, now: Time) -> Self {
-        let entry = |group: u16| OfNode { group, facts: Facts::default(), since: now, spent: Default::default() };
+    pub fn new(platform: &Platform, now: Time, prices: Option<Curve<Price>>) -> Self {
+        let entry = |group: u16| OfNode {
+            group,
+            facts: Facts::default(),
+            since: now,
+            spent: Default::default(),
+            priced: Priced::default(),
+        };
         let nodes = (0..).zip(&platform.groups).flat_map(|(group, of)| (0..of.count).map(move |_| entry(group)));
-        Self { nodes: nodes.collect(), draws: platform.groups.iter().map(|group| (group.draw, group.rest)).collect() }
+        let draws = platform.groups.iter().map(|group| (group.draw, group.rest)).collect();
+        Self { nodes: nodes.collect(), draws, prices, hours: HoursOfDay::default() }
     }
 
     pub fn facts(&self, node: NodeId) -> Facts {
@@ -145,7 +112,7 @@ impl NodeLedger {
     pub fn change(&mut self, node: NodeId, now: Time, change: impl FnOnce(&mut Facts)) -> Power {
         let Some(entry) = self.nodes.get_mut(node.0 as usize) else { return Power::ZERO };
         let (draw, rest) = &self.draws[usize::from(entry.group)];
-        count(entry, draw, rest.as_ref(), now);
+        count(entry, (draw, rest.as_ref()), now, (self.prices.as_ref(), &mut self.hours));
         let before = entry.facts.is_loaded_apart();
         change(&mut entry.facts);
         let more = draw.busy - draw.idle;
@@ -156,27 +123,33 @@ impl NodeLedger {
         }
     }
 
-    /// Returns the times and energies until `now`, by group.
-    pub fn close(mut self, now: Time) -> SpentByGroup {
+    /// Returns the times and energies until `now`.
+    pub fn close(mut self, now: Time) -> ClosedLedger {
         let mut groups = vec![[Spent::default(); 9]; self.draws.len()];
         for entry in &mut self.nodes {
             let (draw, rest) = &self.draws[usize::from(entry.group)];
-            count(entry, draw, rest.as_ref(), now);
+            count(entry, (draw, rest.as_ref()), now, (self.prices.as_ref(), &mut self.hours));
             for (sum, spent) in groups[usize::from(entry.group)].iter_mut().zip(entry.spent) {
                 sum.span = sum.span + spent.span;
                 sum.uj += spent.uj;
             }
         }
-        groups
+        let of_nodes = self.nodes.iter().map(|entry| Priced { uj: all_uj(&entry.spent), ..entry.priced });
+        ClosedLedger { groups, nodes: of_nodes.collect(), hours: self.hours }
     }
 }
 
-fn count(entry: &mut OfNode, draw: &Draw, rest: Option<&Rest>, now: Time) {
+fn count(
+    entry: &mut OfNode,
+    (draw, rest): (&Draw, Option<&Rest>),
+    now: Time,
+    (prices, hours): (Option<&Curve<Price>>, &mut HoursOfDay),
+) {
     let span = now - entry.since;
     if span <= Span::ZERO {
         return;
     }
-    entry.since = now;
+    let since = std::mem::replace(&mut entry.since, now);
     let activity = entry.facts.activity();
     let draw = match activity {
         NodeActivity::Idle => draw.idle,
@@ -189,4 +162,6 @@ fn count(entry: &mut OfNode, draw: &Draw, rest: Option<&Rest>, now: Time) {
     let spent = &mut entry.spent[activity as usize];
     spent.span = spent.span + span;
     spent.uj += i128::from(draw.mw()) * i128::from(span.ms());
+    entry.priced.add(draw.mw(), (since, now), prices);
+    hours.add(activity, since, now);
 }

@@ -10,7 +10,7 @@ use limo_trace::platform::Unit;
 use limo_trace::{Platform, Workload};
 
 use super::request::{self, node_specs};
-use super::{Mispredict, Variations, Visits};
+use super::{Bandwidth, Mispredict, Transfer, Variations, Visits};
 use crate::record::{Fate, JobRow};
 
 /// Jobs, each with an index, and other events of the cluster.
@@ -68,6 +68,11 @@ pub trait Load {
     /// Returns the time at which the user of a job removes it.
     fn removed(&self, _index: usize) -> Option<Time> {
         None
+    }
+
+    /// Returns the times of the job's transfers.
+    fn transfer(&self, _index: usize) -> Transfer {
+        Transfer::default()
     }
 
     /// Returns the owners and the reboots of nodes, if there are any.
@@ -132,6 +137,16 @@ impl Load for Trace<'_> {
     fn removed(&self, index: usize) -> Option<Time> {
         let job = &self.workload.jobs[index];
         job.removed.map(|after| self.start + job.submit + after)
+    }
+
+    fn transfer(&self, index: usize) -> Transfer {
+        let bytes = self.workload.transfer(&self.workload.jobs[index]);
+        let bandwidth = self.visits.and_then(|visits| visits.bandwidth);
+        let takes = |(bandwidth, [input, output]): (Bandwidth, [u64; 2])| Transfer {
+            input: bandwidth.takes(input),
+            output: bandwidth.takes(output),
+        };
+        bandwidth.zip(bytes).map(takes).unwrap_or_default()
     }
 
     fn visits(&self) -> Option<&Visits> {

@@ -15,6 +15,7 @@ mod pool;
 mod predict;
 mod request;
 mod run;
+mod sections;
 mod spending;
 mod steer;
 mod task;
@@ -46,10 +47,11 @@ pub use pool::{DailyReboot, OwnerVisit, Visits};
 use predict::Predictions;
 pub use request::node_specs;
 use run::Run;
+pub use sections::{Bandwidth, Transfer};
 pub use spending::Spending;
 use steer::Steered;
-pub use visits::PoolFigures;
 use visits::Visiting;
+pub use visits::{GroupBill, PoolFigures};
 pub use worked::RunTime;
 
 /// Inputs of a simulation.
@@ -252,7 +254,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.machine.only(nodes);
         if let Some(visits) = load.visits() {
             self.apply(&Event::SessionsKnown { nodes: visits.sums(nodes, self.now) })?;
-            self.visiting = Some(Visiting::new(load, visits, nodes, self.now));
+            self.visiting = Some(Visiting::new(load, visits, nodes, (self.now, prices.clone())));
         }
         for (key, profile) in load.profiles() {
             self.apply(&Event::ProfileSet { key: key.clone(), profile: Some(*profile), by: by() })?;
@@ -270,12 +272,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if !budgets.is_empty() {
             self.apply(&Event::BudgetsSet { budgets, by: by() })?;
         }
-        if !queues.is_empty() {
-            self.apply(&Event::QueuesSet { queues, by: by() })?;
-        }
-        if !groups.is_empty() {
-            self.apply(&Event::GroupsSet { groups, by: by() })?;
-        }
+        let queues = (!queues.is_empty()).then(|| Event::QueuesSet { queues, by: by() });
+        let groups = (!groups.is_empty()).then(|| Event::GroupsSet { groups, by: by() });
+        queues.iter().chain(&groups).try_for_each(|event| self.apply(event))?;
         if !explore.is_none() {
             self.apply(&Event::ExploreSet { share: explore, by: by() })?;
         }

@@ -3,6 +3,7 @@
 use limo_model::{NodeId, NodeSessions, SessionSums, Span, Time};
 
 use super::checkpoints::Checkpointing;
+use super::sections::Bandwidth;
 
 /// Visit of an owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub struct Visits {
     /// True if a reboot waits for the end of a job.
     pub defers: bool,
     pub checkpointing: Option<Checkpointing>,
+    /// Rate of transfers of a computer; without it they take no time.
+    pub bandwidth: Option<Bandwidth>,
 }
 
 impl Visits {

@@ -143,6 +143,7 @@ mod tests {
             chunks: None,
             moldable: None,
             removed: None,
+            bytes: None,
         };
         let found = request(&platform, &Workload::default(), &job);
         assert_eq!((found.nodes.get(), found.is_packed()), (8, true));

@@ -3,7 +3,7 @@
 use limo_model::{Attempt, Energy, Placement, Span, Time};
 
 use super::Running;
-use super::checkpoints::{CheckpointedRun, Checkpoints};
+use super::sections::{Done, Sections};
 
 /// Assignment of a job.
 pub struct Run {
@@ -19,7 +19,7 @@ pub struct Run {
     /// Time for which it has stood still, and the time since which it does.
     pub still: Span,
     pub still_since: Option<Time>,
-    pub checkpoints: Option<Checkpoints>,
+    pub sections: Sections,
 }
 
 impl Run {
@@ -29,9 +29,9 @@ impl Run {
         self.started.map_or(Span::ZERO, |started| now - started - still)
     }
 
-    /// Returns the checkpoints that it has made at its end.
-    pub fn made(&self) -> CheckpointedRun {
-        self.checkpoints.map_or(CheckpointedRun::default(), |of| of.after_running(self.running.run))
+    /// Returns the division of the time for which it has worked.
+    pub fn done(&self, worked: Span) -> Done {
+        self.sections.done(self.running.run, worked)
     }
 
     /// Suspends or resumes it. Returns true if this changes anything.

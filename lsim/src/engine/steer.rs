@@ -10,9 +10,10 @@ use limo_model::{
 };
 use limo_sched::Event;
 
-use super::checkpoints::{CheckpointedRun, Checkpoints};
+use super::checkpoints::Checkpoints;
 use super::happen::Due;
 use super::machine::Machine;
+use super::sections::{Sections, Transfer};
 use super::task::{Task, evenly};
 use super::{Load, Present, Running, Simulation, SimulationError};
 use crate::record::{Fate, Sink, Steering};
@@ -169,14 +170,17 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         self.steered.tasks.get(&job).is_none_or(|task| !full && task.done_at().is_some_and(|at| at <= self.now))
     }
 
-    /// Reduces a run by the work that earlier attempts kept, and adds the time of its checkpoints.
-    pub fn with_checkpoints(&self, id: JobId, running: Running) -> (Running, Option<Checkpoints>) {
-        let cost = self.load.visits().and_then(|visits| visits.checkpointing).map(|of| of.cost);
-        let Some((cost, every)) = cost.zip(self.core.checkpoint_every(self.now, id)) else { return (running, None) };
-        let kept = self.core.job(id).map_or(Span::ZERO, |job| job.kept.ran);
-        let checkpoints = Checkpoints { every, cost };
-        let run = checkpoints.running((running.run - kept).max(Span::ZERO));
-        (Running { run, ..running }, Some(checkpoints))
+    /// Reduces a run by the work that earlier attempts kept, and adds the time of its checkpoints and its transfers.
+    pub fn in_sections(&self, id: JobId, index: usize, running: Running) -> (Running, Sections) {
+        let Some(visits) = self.load.visits() else { return (running, Sections::default()) };
+        let transfer = if visits.bandwidth.is_some() { self.load.transfer(index) } else { Transfer::default() };
+        let cost = visits.checkpointing.map(|of| of.cost);
+        let checkpoints = cost.zip(self.core.checkpoint_every(self.now, id));
+        let checkpoints = checkpoints.map(|(cost, every)| Checkpoints { every, cost });
+        let kept = if checkpoints.is_some() { self.core.job(id).map(|job| job.kept.ran) } else { None };
+        let sections = Sections { transfer, checkpoints };
+        let run = sections.running((running.run - kept.unwrap_or_default()).max(Span::ZERO));
+        (Running { run, ..running }, sections)
     }
 
     /// Ends an attempt; its job runs again unless it was cancelled meanwhile.
@@ -187,7 +191,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let index = present.index;
         let stop = self.core.job(id).and_then(|job| job.assignment()).and_then(|of| of.stop.clone());
         let worked = self.steered.tasks.get(&id).map_or_else(|| run.worked(self.now), |task| task.worked(self.now));
-        let made = run.checkpoints.map_or(CheckpointedRun::default(), |of| of.during(worked));
+        let done = run.done(worked);
+        let made = done.made;
         if made.checkpoints > 0 {
             let took = made.cost.scaled(1, made.checkpoints);
             self.apply(&Event::Checkpointed { job: id, attempt, ran: made.kept, took })?;
@@ -201,7 +206,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 self.sink.evicted(self.load.row(index, Fate::Killed).number, attempt, &node);
             }
             let lost = self.core.job(id).is_none().then_some(kept);
-            self.count_evicted(&run, why, (worked, made), lost);
+            self.count_evicted(&run, why, done, lost);
         }
         self.reboot_after(&run.placement)?;
         if self.core.job(id).is_none() {

@@ -3,17 +3,23 @@
 //! A reboot evicts the jobs of a node, or waits for their end if it is deferred. It waits for an owner to leave, and is left
 //! out if its window ends meanwhile. A sleeping node is woken for it.
 
+mod bills;
+mod hours;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use limo_model::{Eviction, JobId, NodeId, Part, Power, Span, Time, nodes};
-use limo_sched::{Event, Sleep};
+use limo_model::{Curve, Eviction, JobId, NodeId, Part, Power, Price, Span, Time, nodes};
+use limo_sched::{Core, Event, Sleep};
 
 use super::happen::Due;
 use super::ledger::{Facts, NodeLedger, SpentByGroup, Switched};
 use super::worked::RunTime;
 use super::{Load, Run, Simulation, SimulationError, Visits};
 use crate::record::Sink;
+use bills::bills;
+pub use bills::{GroupBill, Priced, all_uj};
+pub use hours::HoursOfDay;
 
 /// Duration of a reboot.
 const REBOOT: Span = Span::from_secs(300);
@@ -24,6 +30,12 @@ const DAY: Span = Span::from_secs(86_400);
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PoolFigures {
     pub ledger: SpentByGroup,
+    pub nodes: usize,
+    pub hours: HoursOfDay,
+    /// Logins of owners on each day since the midnight (UTC) before the start.
+    pub logins: Vec<u32>,
+    /// Cost and carbon of the groups of the configuration.
+    pub bills: Vec<GroupBill>,
     /// Time from submission to end, less the running time, of each completed job, in milliseconds; in order of ends.
     pub overheads: Vec<i64>,
     /// Work of completed jobs.
@@ -31,6 +43,10 @@ pub struct PoolFigures {
     /// Work that was lost, by cause: an owner, a reboot.
     pub wasted: [RunTime; 2],
     pub checkpoints: RunTime,
+    /// Transfers of attempts that ended or were evicted; their number is that of the attempts.
+    pub transfers: RunTime,
+    /// Attempts of jobs that were removed, with their transfers and checkpoints.
+    pub removed: RunTime,
     /// Jobs that were given up.
     pub given_up: u64,
     pub visits: u64,
@@ -57,7 +73,12 @@ pub struct Visiting {
 }
 
 impl Visiting {
-    pub fn new<L: Load>(load: &L, visits: &Visits, nodes: usize, start: Time) -> Self {
+    pub fn new<L: Load>(
+        load: &L,
+        visits: &Visits,
+        nodes: usize,
+        (start, prices): (Time, Option<Curve<Price>>),
+    ) -> Self {
         let midnight = Time::from_unix_ms(start.unix_ms().div_euclid(DAY.ms()) * DAY.ms());
         let logouts = visits.visits.iter().map(|visit| visit.logout);
         let past = visits.reboots.partition_point(|reboot| midnight + reboot.at < start);
@@ -69,7 +90,7 @@ impl Visiting {
             next_reboot: past,
             last: logouts.chain((0..).map_while(|index| load.submitted(index))).max(),
             pending: BTreeMap::new(),
-            ledger: NodeLedger::new(load.platform(), start),
+            ledger: NodeLedger::new(load.platform(), start, prices),
             figures: PoolFigures::default(),
         };
         visiting.follow_day(visits);
@@ -105,6 +126,22 @@ impl Visiting {
         self.pending.remove(&node);
         self.figures.left_out += 1;
     }
+}
+
+/// Most days for which logins are counted: a century.
+const DAYS: usize = 36_525;
+
+fn logins_by_day(visits: &Visits, start: Time) -> Vec<u32> {
+    let mut days = Vec::new();
+    let first = start.unix_ms().div_euclid(DAY.ms());
+    for visit in &visits.visits {
+        let day = usize::try_from(visit.login.unix_ms().div_euclid(DAY.ms()) - first).unwrap_or(0);
+        if day < DAYS {
+            days.resize(days.len().max(day + 1), 0);
+            days[day] += 1;
+        }
+    }
+    days
 }
 
 /// Returns all nodes of some runs.
@@ -148,14 +185,6 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 |facts: &mut Facts| facts.running -= 1
             };
             nodes(&run.placement).for_each(|node| self.note(node, count));
-        }
-    }
-
-    /// Counts the time that a completed job spent in the system beyond its running time.
-    pub fn count_overhead(&mut self, index: usize, run: Span) {
-        let submitted = self.load.submitted(index).unwrap_or(self.now);
-        if let Some(visiting) = &mut self.visiting {
-            visiting.figures.overheads.push((self.now - submitted - run).ms());
         }
     }
 
@@ -276,10 +305,14 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
 impl Visiting {
     /// Returns the figures at the end.
-    pub fn close(self, now: Time) -> PoolFigures {
+    pub fn close(self, now: Time, (core, visits, start): (&Core, Option<&Visits>, Time)) -> PoolFigures {
         let late = self.pending.values().filter(|until| **until < now).count() as u64;
         let left_out = self.figures.left_out + late;
-        PoolFigures { ledger: self.ledger.close(now), left_out, ..self.figures }
+        let closed = self.ledger.close(now);
+        let logins = visits.map(|visits| logins_by_day(visits, start)).unwrap_or_default();
+        let (ledger, nodes, hours, bills) =
+            (closed.groups, closed.nodes.len(), closed.hours, bills(core, &closed.nodes));
+        PoolFigures { ledger, nodes, hours, logins, bills, left_out, ..self.figures }
     }
 
     fn logout_due(&mut self, now: Time) -> Option<NodeId> {

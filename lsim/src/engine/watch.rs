@@ -45,7 +45,9 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             switches: self.machine.switches(),
             steering: self.steered.counts,
             budgets: self.spending.periods(),
-            pool: self.visiting.map(|visiting| visiting.close(self.now)),
+            pool: self
+                .visiting
+                .map(|visiting| visiting.close(self.now, (&self.core, self.load.visits(), self.load.start()))),
             rounds: self.rounds,
             violations: self.core.sums().rejected_plans,
             host: HostUse::default(),

@@ -1,9 +1,9 @@
 //! Figures of a pool: states of its nodes, overheads of jobs, and wasted work (htc-sim-2015, section III-H).
 
-use limo_model::{Energy, Span};
+use limo_model::{Energy, Money, Span};
 
 use super::json::Json;
-use crate::engine::{NodeActivity, PoolFigures, RunTime, Spent};
+use crate::engine::{GroupBill, NodeActivity, PoolFigures, RunTime, Spent};
 
 /// Causes of evictions, in the order of [`PoolFigures::wasted`].
 const CAUSES: [&str; 2] = ["owners", "reboots"];
@@ -29,6 +29,13 @@ impl Overheads {
     }
 }
 
+/// Returns the mean overhead in milliseconds, the number of evictions and the energy that they wasted in mJ.
+pub fn totals(pool: &PoolFigures) -> (Option<i64>, u64, i128) {
+    let evictions = pool.wasted.iter().map(|of| of.count).sum();
+    let wasted: i128 = pool.wasted.iter().map(|of| of.spent.uj.div_euclid(1_000)).sum();
+    (Overheads::of(pool).mean(), evictions, wasted)
+}
+
 /// Returns lines of a table with a name and a value.
 pub fn lines(pool: &PoolFigures) -> Vec<(String, String)> {
     let mut lines = Vec::new();
@@ -45,6 +52,10 @@ pub fn lines(pool: &PoolFigures) -> Vec<(String, String)> {
     if pool.checkpoints.count > 0 {
         lines.push(("checkpoints".to_owned(), format!("{}, {}", pool.checkpoints.count, work(&pool.checkpoints))));
     }
+    if pool.transfers.count > 0 {
+        let mean = Span::from_ms(mean_transfer(pool).unwrap_or(0));
+        lines.push(("transfers".to_owned(), format!("mean {mean}, {}", work(&pool.transfers))));
+    }
     if pool.given_up > 0 {
         lines.push(("given up".to_owned(), format!("{} jobs", pool.given_up)));
     }
@@ -52,6 +63,14 @@ pub fn lines(pool: &PoolFigures) -> Vec<(String, String)> {
         "owners".to_owned(),
         format!("{} visits; {} reboots, {} left out", pool.visits, pool.reboots, pool.left_out),
     ));
+    let facility = all(&pool.bills);
+    if facility.facility_uj != facility.uj || facility.cost.is_some() || facility.carbon_mg != 0 {
+        let cost = facility.cost.map_or("unknown".to_owned(), |cost| cost.to_string());
+        let kg = facility.carbon_mg as f64 / 1e6;
+        let charge = facility.charge;
+        let text = format!("{} for {cost}; {kg:.1} kg of carbon ({charge})", energy(facility.facility_uj));
+        lines.push(("facility".to_owned(), text));
+    }
     for (activity, spent) in NodeActivity::ALL.into_iter().zip(total(pool)) {
         if spent.span > Span::ZERO {
             let text = format!("{} in {}", energy(spent.uj), spent.span);
@@ -59,6 +78,11 @@ pub fn lines(pool: &PoolFigures) -> Vec<(String, String)> {
         }
     }
     lines
+}
+
+/// Returns the mean time of the transfers of an attempt that has some, in milliseconds, rounded down.
+fn mean_transfer(pool: &PoolFigures) -> Option<i64> {
+    pool.transfers.spent.span.ms().checked_div(i64::try_from(pool.transfers.count).ok()?)
 }
 
 /// Returns the sums over all groups.
@@ -89,6 +113,9 @@ pub fn write(json: &mut Json, pool: &PoolFigures) {
             }
         }
     });
+    let (_, evictions, wasted) = totals(pool);
+    json.key("evictions").int(evictions.into());
+    json.key("wasted_energy_j").decimal(wasted, 3);
     let work = |json: &mut Json, key: &str, counted: &str, of: &RunTime| {
         json.key(key).object(|json| {
             json.key(counted).int(of.count.into());
@@ -100,10 +127,23 @@ pub fn write(json: &mut Json, pool: &PoolFigures) {
         work(json, &format!("wasted_by_{cause}"), "evictions", wasted);
     }
     work(json, "checkpoints", "count", &pool.checkpoints);
+    work(json, "transfers", "attempts", &pool.transfers);
+    json.key("mean_transfer_s");
+    match mean_transfer(pool) {
+        Some(ms) => json.decimal(ms.into(), 3),
+        None => json.null(),
+    }
+    work(json, "removed", "jobs", &pool.removed);
     json.key("given_up").int(pool.given_up.into());
     json.key("visits").int(pool.visits.into());
     json.key("reboots").int(pool.reboots.into());
     json.key("reboots_left_out").int(pool.left_out.into());
+    json.key("facility").object(|json| bill(json, &all(&pool.bills)));
+    json.key("facility_by_group").object(|json| {
+        for of in &pool.bills {
+            json.key(&of.group).object(|json| bill(json, of));
+        }
+    });
     json.key("groups").array(|json| {
         for group in &pool.ledger {
             json.object(|json| {
@@ -118,4 +158,29 @@ pub fn write(json: &mut Json, pool: &PoolFigures) {
 fn spent(json: &mut Json, Spent { span, uj }: Spent) {
     json.key("node_s").decimal(span.ms().into(), 3);
     json.key("energy_j").decimal(uj.div_euclid(1_000), 3);
+}
+
+/// Returns the sum of the bills of all groups.
+fn all(bills: &[GroupBill]) -> GroupBill {
+    let sum = |of: fn(&GroupBill) -> i128| bills.iter().map(of).sum();
+    GroupBill {
+        group: String::new(),
+        uj: sum(|of| of.uj),
+        facility_uj: sum(|of| of.facility_uj),
+        cost: bills.iter().fold(None, |sum, of| Money::of_known(sum, of.cost)),
+        carbon_mg: sum(|of| of.carbon_mg),
+        charge: bills.iter().map(|of| of.charge).sum(),
+    }
+}
+
+fn bill(json: &mut Json, of: &GroupBill) {
+    json.key("nodes_j").decimal(of.uj.div_euclid(1_000), 3);
+    json.key("energy_j").decimal(of.facility_uj.div_euclid(1_000), 3);
+    json.key("cost");
+    match of.cost {
+        Some(cost) => json.decimal(cost.micro().into(), 6),
+        None => json.null(),
+    }
+    json.key("carbon_kg").decimal(of.carbon_mg, 6);
+    json.key("carbon_charge").decimal(of.charge.micro().into(), 6);
 }

@@ -16,6 +16,7 @@ impl Setup {
             ("reboots", shown(self.reboots)),
             ("checkpoint-every", shown(self.checkpoint_every)),
             ("checkpoint-cost", self.checkpoint_cost.map(exact_span)),
+            ("bandwidth", shown(self.bandwidth)),
             ("budget", shown(self.budget)),
             ("from", self.from.map(exact_span)),
             ("until", self.until.map(exact_span)),

@@ -29,7 +29,7 @@ use limo_trace::pool::Sessions;
 use limo_trace::{Platform, Treatment, Workload, swf};
 use serde::Deserialize;
 
-use crate::engine::{Mispredict, Variations, Visits};
+use crate::engine::{Bandwidth, Mispredict, Variations, Visits};
 use files::{LoadedPlatform, name};
 use options::choose;
 pub use owners::Reboots;
@@ -82,6 +82,10 @@ pub struct Setup {
     #[arg(long, value_name = "SPAN", requires = "checkpoint_every", help_heading = "Owners")]
     #[serde(with = "as_text::option")]
     pub checkpoint_cost: Option<Span>,
+    /// Rate at which a pool's computer transfers the bytes of its jobs, such as 100Mbit/s [default: at once]
+    #[arg(long, value_name = "RATE", requires = "platform", help_heading = "Owners")]
+    #[serde(with = "as_text::option")]
+    pub bandwidth: Option<Bandwidth>,
 
     /// Energy for one period: 40MWh, or 80% of what all processors would use while they compute
     #[arg(long, value_name = "ENERGY|N%", requires = "from", requires = "until", help_heading = "Energy")]

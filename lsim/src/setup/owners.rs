@@ -105,9 +105,10 @@ impl Setup {
         let wanted = pool.filter(|_| self.reboots != Some(Reboots::Off));
         let reboots = wanted.map(|pool| reboots(platform, pool)).unwrap_or_default();
         let cost = self.checkpoint_cost.unwrap_or(Span::ZERO);
+        let bandwidth = self.bandwidth;
         let checkpointing = self.checkpoint_every.map(|every| Checkpointing { every, cost });
         let Some((path, sessions)) = self.sessions.as_ref().zip(sessions) else {
-            let visits = Visits { visits: Vec::new(), reboots, defers, checkpointing };
+            let visits = Visits { visits: Vec::new(), reboots, defers, checkpointing, bandwidth };
             return Ok((pool.map(|_| visits), workload));
         };
         let visits = visits_of((path, sessions), platform)?;
@@ -122,7 +123,7 @@ impl Setup {
             }
             _ => workload,
         };
-        Ok((Some(Visits { visits, reboots, defers, checkpointing }), workload))
+        Ok((Some(Visits { visits, reboots, defers, checkpointing, bandwidth }), workload))
     }
 }
 

@@ -23,7 +23,7 @@ fn refusals_in_toml() {
     let refused = |text: &str| toml::from_str::<Setup>(text).expect_err("refused").message().to_owned();
     assert_eq!(
         refused("polcy = \"easy\""),
-        "unknown field `polcy`, expected one of `trace`, `policy`, `part`, `set`, `nodes`, `platform`, `sessions`, `start-after`, `evict-after`, `reboots`, `checkpoint-every`, `checkpoint-cost`, `budget`, `from`, `until`, `budgets`, `release`, `prices`, `limits`, `measure`, `unwarned`, `groups`, `profiles`, `variation`, `believed-variation`, `predict`, `suspendable`, `requeueable`, `fillers`, `explorable`, `explore`, `queues`, `hot-start`, `mispredict`, `start`, `window`, `users`, `first`, `load`"
+        "unknown field `polcy`, expected one of `trace`, `policy`, `part`, `set`, `nodes`, `platform`, `sessions`, `start-after`, `evict-after`, `reboots`, `checkpoint-every`, `checkpoint-cost`, `bandwidth`, `budget`, `from`, `until`, `budgets`, `release`, `prices`, `limits`, `measure`, `unwarned`, `groups`, `profiles`, `variation`, `believed-variation`, `predict`, `suspendable`, `requeueable`, `fillers`, `explorable`, `explore`, `queues`, `hot-start`, `mispredict`, `start`, `window`, `users`, `first`, `load`"
     );
     assert_eq!(refused("from = 2"), "`2` has no unit: write for example `30min` (units: s, min, h, d, w, ms, m)");
     let setup = Setup { policy: Some(Preset::Easy), ..Setup::default() };

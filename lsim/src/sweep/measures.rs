@@ -3,7 +3,7 @@
 
 use limo_model::Energy;
 
-use crate::output::Metrics;
+use crate::output::{Metrics, pool};
 use crate::record::{BudgetPeriod, Summary};
 
 /// Column.
@@ -18,7 +18,7 @@ const fn of(name: &'static str, places: u32) -> Measure {
     Measure { name, places }
 }
 
-pub const MEASURES: [Measure; 31] = [
+pub const MEASURES: [Measure; 34] = [
     of("jobs", 0),
     of("jobs_started", 0),
     of("jobs_completed", 0),
@@ -50,6 +50,9 @@ pub const MEASURES: [Measure; 31] = [
     of("spent_j", 3),
     of("periods_overspent", 0),
     of("violations", 0),
+    of("mean_overhead_s", 3),
+    of("evictions", 0),
+    of("wasted_energy_j", 3),
 ];
 
 /// Value of each of [`MEASURES`], in units of its last place; `None` if it does not exist.
@@ -70,6 +73,7 @@ pub fn values(metrics: &Metrics, summary: &Summary, start: limo_model::Time) -> 
         let sum = || budgets.iter().map(|period| i128::from(energy(period).mj())).sum();
         (!budgets.is_empty()).then(sum)
     };
+    let pool = summary.pool.as_ref().map(pool::totals);
     let overspent = budgets.iter().filter(|period| period.spent > period.energy).count();
     vec![
         count(metrics.jobs()),
@@ -103,5 +107,8 @@ pub fn values(metrics: &Metrics, summary: &Summary, start: limo_model::Time) -> 
         total(|period| period.spent),
         (!budgets.is_empty()).then_some(overspent as i128),
         count(summary.violations),
+        pool.and_then(|(overhead, ..)| overhead.map(i128::from)),
+        pool.and_then(|(_, evictions, _)| count(evictions)),
+        pool.map(|(.., wasted)| wasted),
     ]
 }

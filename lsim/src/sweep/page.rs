@@ -59,6 +59,7 @@ pub fn page(title: &str, plan: &Plan, table: &Table) -> String {
         };
         let _ = write!(body, "<figure>\n<figcaption>{}</figcaption>\n{}</figure>\n", measure.caption, chart.svg());
     }
+    body.push_str(&overhead(&curves).unwrap_or_default());
     let noun = if plan.sources.len() == 1 { "workload" } else { "workloads" };
     let intro = format!(
         "<p>Means over {} {noun}. The figures are in table.csv, those of single simulations in results.csv.</p>\n",
@@ -80,6 +81,31 @@ fn curves<'t>(plan: &Plan, table: &'t Table) -> Vec<Curve<'t>> {
         }
     }
     curves
+}
+
+/// Draws overhead against energy, with a mark for each combination; `None` if no figures are those of pools.
+fn overhead(curves: &[Curve<'_>]) -> Option<String> {
+    let point = |line: &&Combination| {
+        let (energy, overhead) = (line.energy? as f64 / 3.6e12, line.mean("mean_overhead_s")? as f64 / 3.6e9);
+        let [evictions, wasted] =
+            ["evictions", "wasted_energy_j"].map(|name| line.mean(name).unwrap_or(0) as f64 / 1e6);
+        Some((energy, overhead, format!("{evictions:.0} evictions, {:.3} kWh wasted", wasted / 3.6e6)))
+    };
+    let series = |(index, curve): (usize, &Curve<'_>)| PlotLine {
+        index,
+        name: curve.name.clone(),
+        points: curve.lines.iter().filter_map(point).collect(),
+        is_marked: true,
+    };
+    let series: Vec<PlotLine> = curves.iter().enumerate().map(series).collect();
+    let points = || series.iter().flat_map(|series| &series.points);
+    points().next()?;
+    let across = Axis::of_values(points().map(|(energy, ..)| *energy), false);
+    let down = Axis::of_values(points().map(|(_, overhead, _)| *overhead), false);
+    let (across_name, down_name) = ("energy (kWh)", "mean overhead (h)");
+    let chart = Chart { across: &across, down: &down, across_name, down_name, series: &series };
+    let caption = "Mean overhead of jobs against energy";
+    Some(format!("<figure>\n<figcaption>{caption}</figcaption>\n{}</figure>\n", chart.svg()))
 }
 
 fn measures(table: &Table) -> [PlottedMeasure; 3] {

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::{column, folder, lsim, read, refused};
 
+const PRICES: &str = "time,price_eur_per_mwh\n0,100\n";
 const HEAD: &str = "id,batch,submit,duration,user,result,removed,bytes_in,bytes_out\n";
 
 /// One computer. A minute is 60 s; times of a day are those of 1 January 1970.
@@ -228,6 +229,99 @@ fn an_idle_computer_sleeps_before_jobs_may_start_again() {
     assert_eq!(end, (60 + 900 + 10 + 60).to_string());
     let names = ["idle", "down", "sleep", "up"];
     assert_eq!(names.map(|name| state(&figures, name).0), [300.0, 10.0, 590.0, 10.0]);
+}
+
+/// The computer draws 40 W for 10 h, then 57 W for 65 min: 461.75 Wh. With a PUE of 2 these are 923.5 Wh, which cost 0.138525 EUR at
+/// 100 x 1.5 EUR/MWh. They emit 184.7 g, for which 0.002955 EUR are charged. The job has the idle draw for 65 min and 17 W for
+/// 60 min: 60.333 Wh at 2 x (150 + 3.2) EUR/MWh.
+#[test]
+fn a_group_has_a_pue_a_price_and_carbon_of_its_own() {
+    let keys = "pue = 2\nprice_factor = 1.5\ncarbon = \"200 g/kWh\"\ncarbon_charge = \"16 EUR/t\"\n";
+    let jobs = format!("{HEAD}1.0,1,{},3600,u,completed,,,\n", at(10, 0));
+    let sessions = format!("login,logout,computer,user\n{},{},a-001,ann\n", at(10, 20), at(10, 25));
+    let files = [("j.csv", jobs.as_str()), ("s.csv", &sessions), ("g.toml", &pool(keys)), ("p.csv", PRICES)];
+    let folder = folder(&files);
+    let line = "run --trace j.csv --platform g.toml --sessions s.csv --policy fifo --prices p.csv --out out";
+    let printed = lsim(folder.path(), line);
+    assert!(printed.contains("0.924 kWh for 0.141 EUR; 0.2 kg of carbon (0.003 EUR)"), "{printed}");
+    let figures: Value = serde_json::from_str(&read(folder.path(), "out/schedule.json")).expect("JSON");
+    let expected = serde_json::json!({
+        "nodes_j": 461.75 * 3_600.0, "energy_j": 923.5 * 3_600.0, "cost": 0.14148, "carbon_kg": 0.1847,
+        "carbon_charge": 0.002955,
+    });
+    assert_eq!(figures["pool"]["facility"], expected);
+    assert_eq!(figures["pool"]["facility_by_group"]["a"], expected);
+    assert_eq!(column(&read(folder.path(), "out/jobs.csv"), "cost_eur"), ["0.018486"]);
+    let compared = lsim(folder.path(), "compare out out");
+    assert!(
+        compared.contains("pool.facility.carbon_kg") && compared.contains("pool.facility_by_group.a.cost"),
+        "{compared}"
+    );
+}
+
+/// 75 MB take 10 min at 1 Mbit/s. A visit at 10:05 suspends the transfer, and evicts the job at 10:15. From 10:40 on it
+/// transfers again, works for an hour, and transfers its result of half the size: it ends at 11:55.
+#[test]
+fn a_job_occupies_its_computer_while_it_transfers_data() {
+    let jobs = format!("{HEAD}1.0,1,{},3600,u,completed,,75000000,37500000\n", at(10, 0));
+    let sessions = format!("login,logout,computer,user\n{},{},a-001,ann\n", at(10, 5), at(10, 25));
+    let folder = folder(&[("j.csv", &jobs), ("s.csv", &sessions), ("g.toml", &pool(""))]);
+    let run = |out: &str, options: &str| -> Value {
+        let line = format!("run --trace j.csv --platform g.toml --sessions s.csv --policy fifo --out {out} {options}");
+        let printed = lsim(folder.path(), &line);
+        assert!(printed.starts_with("exit 0"), "{printed}");
+        serde_json::from_str(&read(folder.path(), &format!("{out}/schedule.json"))).expect("JSON")
+    };
+    let figures = run("slow", "--bandwidth 1Mbit/s");
+    assert_eq!(column(&read(folder.path(), "slow/jobs.csv"), "finish_time"), [at(11, 55).to_string()]);
+    let pool = &figures["pool"];
+    let transfers = serde_json::json!({"attempts": 2, "node_s": 1_200.0, "energy_j": 1_200.0 * 57.0});
+    assert_eq!((&pool["transfers"], &pool["mean_transfer_s"]), (&transfers, &Value::from(600.0)));
+    assert_eq!(pool["overhead_s"]["mean"], 55.0 * 60.0);
+    assert_eq!(
+        (&pool["wasted_by_owners"]["node_s"], &pool["good"]["node_s"]),
+        (&Value::from(0.0), &Value::from(3_600.0))
+    );
+    assert_eq!(state(&figures, "job").0, 1_200.0 + 3_600.0);
+    // Without a bandwidth transfers take no time; the first five minutes of work are lost.
+    let figures = run("fast", "");
+    assert_eq!(column(&read(folder.path(), "fast/jobs.csv"), "finish_time"), [at(11, 40).to_string()]);
+    let pool = &figures["pool"];
+    assert_eq!((&pool["transfers"]["attempts"], &pool["mean_transfer_s"]), (&Value::from(0), &Value::Null));
+    assert_eq!(pool["wasted_by_owners"]["node_s"], 300.0);
+    assert_eq!((&pool["evictions"], &pool["wasted_energy_j"]), (&Value::from(1), &Value::from(300.0 * 57.0)));
+    let compared = lsim(folder.path(), "compare slow fast");
+    for name in ["pool.overhead_s.mean", "pool.evictions", "pool.wasted_energy_j", "pool.mean_transfer_s"] {
+        assert!(compared.contains(&format!("\n{name} ")), "{name}: {compared}");
+    }
+    let page = read(folder.path(), "slow/report.html");
+    for part in [
+        "Nodes by state over the day",
+        "Logins of owners per day",
+        "<th scope=\"row\">transfers</th><td>2</td><td>0.3</td>",
+    ] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    assert!(!page.contains("{{"), "{page}");
+}
+
+/// The job of [`a_long_visit_evicts_a_job`].
+#[test]
+fn a_sweep_plots_overheads_against_energy() {
+    let jobs = format!("{HEAD}1.0,1,{},3600,u,completed,,,\n", at(10, 0));
+    let sessions = format!("login,logout,computer,user\n{},{},a-001,ann\n", at(10, 20), at(10, 40));
+    let plan = "policies = [\"fifo\"]\nbudgets = [\"none\"]\ntraces = [\"j.csv\"]\nplatform = \"g.toml\"\nsessions = \"s.csv\"\n";
+    let folder = folder(&[("j.csv", &jobs), ("s.csv", &sessions), ("g.toml", &pool("")), ("plan.toml", plan)]);
+    let printed = lsim(folder.path(), "sweep plan.toml --out out");
+    assert!(printed.starts_with("exit 0"), "{printed}");
+    let results = read(folder.path(), "out/results.csv");
+    let figure = |name: &str| column(&results, name)[0].parse::<f64>().expect("a number");
+    assert_near(figure("mean_overhead_s"), 55.0 * 60.0);
+    assert_near(figure("evictions"), 1.0);
+    assert_near(figure("wasted_energy_j"), 19.0 * 3_600.0);
+    let page = read(folder.path(), "out/plot.html");
+    assert!(page.contains("mean overhead (h) against energy (kWh)"), "{page}");
+    assert!(page.contains("fifo, 1 evictions, 0.019 kWh wasted: 0.9167"), "{page}");
 }
 
 /// 1 January 1970 was a Thursday. Of two groups, one is open to its owners until 18:00, and on Saturday from 09:00 on; the

@@ -1,6 +1,6 @@
 //! Random small pools, in whole seconds and watts.
 
-use limo_model::{Beside, Curve, GroupSpec, Groups, NodeId, OwnerRules, Power, Span};
+use limo_model::{Beside, Curve, GroupSpec, Groups, NodeId, OwnerRules, Power, Span, Tariff};
 use limo_sched::PoolRank;
 use limo_trace::generate::Dice;
 use limo_trace::platform::{Draw, Group, Names, Rest};
@@ -38,7 +38,10 @@ pub struct CaseOwners {
 #[derive(Debug, Clone, Copy)]
 pub struct CaseJob {
     pub submit: i64,
+    /// Times of input, work and output.
+    pub input: i64,
     pub run: i64,
+    pub output: i64,
     /// Time at which its user removes it.
     pub removed: Option<i64>,
 }
@@ -186,6 +189,7 @@ impl PoolCase {
                 limit_by_operator: None,
                 owners,
                 open: Curve::new(steps, None).ok(),
+                tariff: Tariff::default(),
             };
             (format!("g{index}"), spec)
         };
@@ -195,10 +199,13 @@ impl PoolCase {
     pub fn workload(&self) -> Workload {
         let job = |(number, of): (i64, &CaseJob)| Job {
             removed: of.removed.map(|removed| Span::from_secs(removed - of.submit)),
+            bytes: Some(number as u32),
             ..whole_job(number, Span::from_secs(of.submit - self.start), Span::from_secs(of.run))
         };
         let jobs = (0..).zip(&self.jobs).map(job).collect();
-        Workload { jobs, start: Some(at(self.start)), ..Workload::default() }
+        // A computer transfers 1 byte a second.
+        let transfers = self.jobs.iter().map(|of| [of.input as u64, of.output as u64]).collect();
+        Workload { jobs, transfers, start: Some(at(self.start)), ..Workload::default() }
     }
 
     pub fn visits(&self) -> Visits {
@@ -214,6 +221,7 @@ impl PoolCase {
             reboots: self.reboots.iter().map(reboot).collect(),
             defers: self.defers,
             checkpointing: None,
+            bandwidth: "8bit/s".parse().ok(),
         }
     }
 }
@@ -234,6 +242,7 @@ pub fn whole_job(number: i64, submit: Span, run: Span) -> Job {
         chunks: None,
         moldable: None,
         removed: None,
+        bytes: None,
     }
 }
 
@@ -291,11 +300,13 @@ fn jobs(draws: &mut Draws, (start, end): (i64, i64)) -> Vec<CaseJob> {
     }
     submits.sort_unstable();
     let longest = draws.one_of(&[60, 900, 4_000]);
+    let transfer = draws.one_of(&[0, 0, 1, 300]);
     let job = |submit| {
         let removed = draws.chance(5).then(|| submit + draws.number(1, 4_000));
         // A removed job would never have ended.
         let run = if removed.is_some() { 1_000_000_000 } else { draws.number(0, longest) };
-        CaseJob { submit, run, removed }
+        let (input, output) = (draws.number(0, transfer), draws.number(0, transfer));
+        CaseJob { submit, input, run, output, removed }
     };
     submits.into_iter().map(job).collect()
 }

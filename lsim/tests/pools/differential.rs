@@ -1,7 +1,7 @@
 //! The engine agrees with the naive simulator on random pools.
 
 use limo_model::{Span, Time};
-use lsim::engine::{PoolFigures, Spent};
+use lsim::engine::{NodeActivity, PoolFigures, Spent};
 use lsim::record::Fate;
 
 use super::cases::PoolCase;
@@ -28,7 +28,8 @@ fn by_engine(case: &PoolCase, end: i64) -> Result<PoolOutcome, String> {
     for (number, _, end, fate) in rows {
         ends[number as usize] = end.filter(|_| fate != Fate::Unfinished).map(second);
     }
-    let PoolFigures { ledger, overheads, good, wasted, visits, reboots, left_out, .. } = summary.pool.expect("figures");
+    let PoolFigures { ledger, overheads, good, wasted, transfers, removed, visits, reboots, left_out, .. } =
+        summary.pool.expect("figures");
     let spent = |of: &Spent| {
         assert_eq!(of.uj % 1_000, 0, "all energies are whole millijoules");
         (seconds(of.span), i64::try_from(of.uj / 1_000).expect("small"))
@@ -44,6 +45,8 @@ fn by_engine(case: &PoolCase, end: i64) -> Result<PoolOutcome, String> {
         spent,
         wasted: wasted.map(|of| (of.count, seconds(of.spent.span))),
         good: seconds(good.spent.span),
+        transfers: (transfers.count, seconds(transfers.spent.span)),
+        removed: seconds(removed.spent.span),
         overhead: overheads.iter().sum::<i64>() / 1_000,
         visits,
         reboots,
@@ -76,6 +79,12 @@ fn the_engine_agrees_with_a_naive_simulator() {
             let shown = if until - from == 1 { format!("{case:#?}\n{naive:#?}\n{engine:#?}\n") } else { String::new() };
             panic!("{shown}seed {seed}, rank {:?}:\n{}", case.rank, differences(&naive, &engine));
         }
+        // Computers are occupied by work, transfers and jobs that stand still, and by nothing else.
+        let states = [NodeActivity::Job, NodeActivity::Both];
+        let busy: i64 = engine.spent.iter().flat_map(|group| states.map(|of| group[of as usize].0)).sum();
+        let wasted: i64 = engine.wasted.iter().map(|(_, seconds)| seconds).sum();
+        assert_eq!(busy, engine.good + wasted + engine.transfers.1 + engine.removed, "seed {seed}");
+        sums.transfers.0 += engine.transfers.0;
         for (sum, of) in sums.wasted.iter_mut().zip(naive.wasted) {
             *sum = (sum.0 + of.0, sum.1 + of.1);
         }
@@ -84,7 +93,7 @@ fn the_engine_agrees_with_a_naive_simulator() {
     }
     // A generator without these would test nothing.
     let [(by_owners, _), (by_reboots, _)] = sums.wasted;
-    let counts = [by_owners, by_reboots, sums.reboots, sums.left_out];
-    println!("evictions by owners and reboots, reboots, those left out: {counts:?}");
+    let counts = [by_owners, by_reboots, sums.reboots, sums.left_out, sums.transfers.0];
+    println!("evictions by owners and reboots, reboots, those left out, transfers: {counts:?}");
     assert!(until - from < 100 || counts.iter().all(|count| *count > 10), "{counts:?}");
 }

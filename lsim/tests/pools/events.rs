@@ -38,7 +38,7 @@ impl NaivePool<'_> {
                 due.push(NaiveEvent::Stops { job });
             } else if of.is_evicted {
                 due.push(NaiveEvent::Evicted { job });
-            } else if of.phase == NaivePhase::Running && of.left == 0 {
+            } else if of.phase == NaivePhase::Running && of.input + of.left + of.output == 0 {
                 due.push(NaiveEvent::Ends { begun: of.begun, job });
             } else if self.case.jobs[job].removed == Some(now) {
                 due.push(NaiveEvent::Removed { job });
@@ -87,12 +87,16 @@ impl NaivePool<'_> {
             NaiveEvent::Ends { job, .. } => {
                 let of = &self.case.jobs[job];
                 if self.jobs[job].phase == NaivePhase::Running {
-                    self.outcome.good += of.run;
+                    self.outcome.good += self.jobs[job].worked;
+                    self.count_transfers(job);
                     self.outcome.overhead += now - of.submit - of.run;
                     self.end(job, now);
                 }
             }
-            NaiveEvent::Stops { job } => self.end(job, now),
+            NaiveEvent::Stops { job } => {
+                self.outcome.removed += self.jobs[job].moved + self.jobs[job].worked;
+                self.end(job, now);
+            }
             NaiveEvent::Removed { job } if self.jobs[job].phase == NaivePhase::Waiting => {
                 self.jobs[job].phase = NaivePhase::Over;
             }

@@ -14,7 +14,7 @@ use limo_model::{
 };
 use limo_sched::{Knowledge, Options, PoolOptions, PoolRank, RestRule, Ties};
 use limo_trace::{Platform, Workload};
-use lsim::engine::{Load, Rules, Running, SimulationError, Trace, Visits, simulate_load};
+use lsim::engine::{Load, Rules, Running, SimulationError, Trace, Transfer, Visits, simulate_load};
 use lsim::record::{Fate, JobRow, Sample, Sink, Summary, WriteError};
 
 /// A time of some seconds since 1970.
@@ -62,6 +62,10 @@ impl Load for NotedTrace<'_> {
 
     fn removed(&self, index: usize) -> Option<Time> {
         self.trace.removed(index)
+    }
+
+    fn transfer(&self, index: usize) -> Transfer {
+        self.trace.transfer(index)
     }
 
     fn visits(&self) -> Option<&Visits> {

@@ -6,7 +6,7 @@
 
 use lsim::engine::NodeActivity;
 
-use super::cases::{CaseOwners, DAY, PoolCase, SWITCH};
+use super::cases::{CaseJob, CaseOwners, DAY, PoolCase, SWITCH};
 
 /// Duration of a reboot.
 const REBOOT: i64 = 300;
@@ -51,7 +51,13 @@ pub enum NaivePhase {
 pub struct NaiveJob {
     pub phase: NaivePhase,
     pub node: usize,
+    /// Seconds of the attempt that are left: of input, work and output.
+    pub input: i64,
     pub left: i64,
+    pub output: i64,
+    /// Seconds of the attempt with transfers, and with work.
+    pub moved: i64,
+    pub worked: i64,
     /// Number of its begin among those of all jobs.
     pub begun: u64,
     /// True if it is to be evicted, or removed.
@@ -72,6 +78,10 @@ pub struct PoolOutcome {
     pub wasted: [(u64, i64); 2],
     /// The same of completed jobs.
     pub good: i64,
+    /// Attempts with transfers, and seconds of them.
+    pub transfers: (u64, i64),
+    /// Seconds of attempts that were removed.
+    pub removed: i64,
     /// Sum over the completed jobs of the time that they spent beyond their running time.
     pub overhead: i64,
     pub visits: u64,
@@ -104,10 +114,14 @@ impl<'a> NaivePool<'a> {
             reboot_waits: None,
             reboots_until: None,
         };
-        let job = |left| NaiveJob {
+        let job = |of: &CaseJob| NaiveJob {
             phase: NaivePhase::NotYet,
             node: 0,
-            left,
+            input: of.input,
+            left: of.run,
+            output: of.output,
+            moved: 0,
+            worked: 0,
             begun: 0,
             is_evicted: false,
             is_removed: false,
@@ -121,7 +135,7 @@ impl<'a> NaivePool<'a> {
             ..PoolOutcome::default()
         };
         let nodes = case.group_of_nodes().into_iter().map(node).collect();
-        let jobs = case.jobs.iter().map(|of| job(of.run)).collect();
+        let jobs = case.jobs.iter().map(job).collect();
         let mut pool = Self { case, nodes, jobs, orders: 0, begun: 0, last, outcome };
         let mut now = case.start;
         pool.plan(now);
@@ -191,7 +205,13 @@ impl<'a> NaivePool<'a> {
             *spent = (spent.0 + 1, spent.1 + watts * 1_000);
         }
         for job in self.jobs.iter_mut().filter(|job| job.phase == NaivePhase::Running) {
-            job.left -= 1;
+            let (part, seconds) = match job {
+                NaiveJob { input: 1.., .. } => (&mut job.input, &mut job.moved),
+                NaiveJob { left: 1.., .. } => (&mut job.left, &mut job.worked),
+                _ => (&mut job.output, &mut job.moved),
+            };
+            *part -= 1;
+            *seconds += 1;
         }
     }
 
@@ -292,13 +312,20 @@ impl<'a> NaivePool<'a> {
     }
 
     pub fn evict(&mut self, job: usize, cause: usize, now: i64) {
-        let of = &mut self.jobs[job];
+        self.count_transfers(job);
+        let (of, case) = (&mut self.jobs[job], &self.case.jobs[job]);
         let wasted = &mut self.outcome.wasted[cause];
-        *wasted = (wasted.0 + 1, wasted.1 + self.case.jobs[job].run - of.left);
-        of.left = self.case.jobs[job].run;
+        *wasted = (wasted.0 + 1, wasted.1 + of.worked);
+        (of.input, of.left, of.output, of.moved, of.worked) = (case.input, case.run, case.output, 0, 0);
         of.phase = NaivePhase::Waiting;
         of.is_evicted = false;
         self.leave(job, now);
+    }
+
+    pub fn count_transfers(&mut self, job: usize) {
+        let (of, case) = (&self.jobs[job], &self.case.jobs[job]);
+        let sum = &mut self.outcome.transfers;
+        *sum = (sum.0 + u64::from(case.input + case.output > 0), sum.1 + of.moved);
     }
 
     pub fn begin(&mut self, job: usize, now: i64) {

@@ -2,7 +2,6 @@
 
 use limo_model::{Energy, Outcome, Span, Time, Usage};
 
-use crate::account::cost_of;
 use crate::round::Account;
 use crate::state::{Assignment, Job, Running, State};
 
@@ -24,12 +23,8 @@ pub(super) fn account(
     let elapsed = Some(usage.elapsed).filter(|elapsed| *elapsed > Span::ZERO);
     let span: Span = elapsed.map_or(now - running.started, |elapsed| elapsed.min(now - running.started));
     let energy: Energy = usage.energy.unwrap_or_else(|| running.used(assignment, running.started + span));
-    let prices = state.settings.prices.as_ref();
-    let mut account = Account {
-        energy,
-        cost: cost_of(energy, running.started, span, prices),
-        start_now_cost: cost_of(energy, job.eligible(), span, prices),
-    };
+    let cost = |from: Time| state.cost_on(&assignment.placement, energy, (from, span));
+    let mut account = Account { energy, cost: cost(running.started), start_now_cost: cost(job.eligible()) };
     account.add(&job.lost);
     account
 }

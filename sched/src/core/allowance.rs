@@ -3,7 +3,6 @@
 
 use limo_model::{Energy, Money, Price, Span, StopReason, Time, UsedUp, WhenUsed};
 
-use crate::account::cost_of;
 use crate::apply::with_times;
 use crate::cluster::Cluster;
 use crate::round::Command;
@@ -51,7 +50,7 @@ fn of(state: &State, job: &Job, now: Time) -> Option<UsedUp> {
 fn used(state: &State, job: &Job, now: Time) -> Option<(Energy, Money)> {
     let (assignment, running) = job.assignment().zip(job.running())?;
     let energy = running.used(assignment, now);
-    let cost = cost_of(energy, running.started, now - running.started, state.settings.prices.as_ref());
+    let cost = state.cost_on(&assignment.placement, energy, (running.started, now - running.started));
     // Time without a known price costs nothing.
     let cost = Money::of_known(job.lost.cost, cost).unwrap_or_default();
     Some((job.lost.energy + energy, cost))
@@ -76,7 +75,8 @@ fn next_look(state: &State, job: &Job, now: Time) -> Option<Time> {
     let prices = state.settings.prices.as_ref();
     let by_cost = allowance.cost.zip(prices).and_then(|(limit, prices)| {
         let step = prices.next_change(now).map(|at| at - now);
-        let bought = prices.at(now).and_then(|price| energy_for(limit - cost, *price));
+        let price = prices.at(now).map(|price| state.price_on(&assignment.placement, *price));
+        let bought = price.and_then(|price| energy_for(limit - cost, price));
         let bought = bought.and_then(until).map(|span| span.max(COST_AGAIN));
         [step, bought].into_iter().flatten().min()
     });

@@ -1,8 +1,10 @@
-//! The draw of groups of nodes, counted from the whole record.
+//! The draw of groups of nodes, counted from the whole record; and the cost of energy there.
 
-use limo_model::{JobId, NodeId, Power};
+use limo_model::decimal::divide;
+use limo_model::{Energy, JobId, Money, NodeId, Part, Power, Price, Span, Tariff, Time};
 
 use super::State;
+use crate::account::priced;
 
 impl State {
     /// Counts the believed draw of each group, in the order of their names: its part of [`super::Sums::draw`].
@@ -26,5 +28,35 @@ impl State {
             add(unit.node, share);
         }
         draws
+    }
+
+    /// Returns the cost of a job's energy on its nodes, spread evenly over `span` from `from`, for the part with a known
+    /// price. `None` without a known price.
+    pub(crate) fn cost_on(&self, placement: &[Part], energy: Energy, (from, span): (Time, Span)) -> Option<Money> {
+        let (part, price) = priced(energy, from, span, self.settings.prices.as_ref())?;
+        Some(part * self.price_on(placement, price))
+    }
+
+    /// Returns the price of a job's energy while the cluster has this price: that of the groups of its nodes, by the cores
+    /// that the job has in each.
+    pub(crate) fn price_on(&self, placement: &[Part], price: Price) -> Price {
+        let groups = &self.settings.groups;
+        if !groups.have_tariffs() {
+            return price;
+        }
+        let tariffs: Vec<Tariff> = groups.iter().map(|(_, spec)| spec.tariff).collect();
+        let (mut sum, mut cores) = (0, 0);
+        for (node, weight) in placement.iter().flat_map(|part| part.nodes().map(|node| (node, i128::from(part.cores))))
+        {
+            let group = self.node(node).and_then(|node| tariffs.get(node.group()?));
+            let its_price = group.map_or(price, |tariff| tariff.price(price));
+            sum += i128::from(its_price.milli_per_mwh()) * weight;
+            cores += weight;
+        }
+        if cores == 0 {
+            price
+        } else {
+            Price::from_milli_per_mwh(i64::try_from(divide(sum, cores)).unwrap_or(i64::MAX))
+        }
     }
 }

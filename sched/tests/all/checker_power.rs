@@ -3,7 +3,8 @@
 
 use limo_model::{
     Band, Budget, Budgets, Cores, Curve, Energy, Estimate, EstimateSource, GroupSpec, Groups, JobId, Memory, Meter,
-    NodeId, NodeSpec, Part, Power, Preset, Release, Request, Rest, Span, Switch, Time, UnitId, UnitKind, UnitSpec,
+    NodeId, NodeSpec, Part, Power, Preset, Release, Request, Rest, Span, Switch, Tariff, Time, UnitId, UnitKind,
+    UnitSpec,
 };
 use limo_sched::{Core, Event, Options, Plan, RestRule, Start, Violation};
 use std::sync::Arc;
@@ -152,7 +153,14 @@ fn only_free_nodes_sleep() {
 /// Sets a group of these nodes, with a limit in watts.
 fn group(core: &mut Core, nodes: &[&str], limit: i64) {
     let nodes = nodes.iter().map(|node| (*node).to_owned()).collect();
-    let spec = GroupSpec { nodes, limit: watts(limit), limit_by_operator: None, owners: None, open: None };
+    let spec = GroupSpec {
+        nodes,
+        limit: watts(limit),
+        limit_by_operator: None,
+        owners: None,
+        open: None,
+        tariff: Tariff::default(),
+    };
     let groups = Groups::new([("rack".to_owned(), spec)].into()).expect("one group");
     core.apply(at(0), &Event::GroupsSet { groups, by: "root".into() }).expect("groups");
 }

@@ -102,6 +102,18 @@ fn the_energy_of_nodes_is_a_sum() {
     assert_eq!((&sum["key"], &sum["measured_j"], &sum["jobs"]), (&"n1".into(), &sum["energy_j"], &Value::Null));
     let [energy, seen] = ["energy_j", "seen_s"].map(|key| sum[key].as_f64().expect(key));
     assert!(seen > 0.0 && (energy / seen - 40.0).abs() < 1.0, "40 W: {report}");
+    // The node is in no group. Its energy belongs to its states; those of the last second may be missing.
+    let sums = |options: &[&str]| -> Value {
+        let text = cluster.submitter().lq(&[&["energy", "--json"], options].concat()).succeeded();
+        serde_json::from_str::<Value>(&text).expect("JSON")["sums"].clone()
+    };
+    let groups = sums(&["--by", "group"]);
+    assert_eq!((&groups[0]["key"], &groups[0]["energy_j"]), (&"".into(), &sum["energy_j"]));
+    let states = sums(&["--by", "state", "-w", "n1"]);
+    let [energy, seen, span] = ["energy_j", "seen_s", "span_s"].map(|key| states[0][key].as_f64().expect(key));
+    assert_eq!(states[0]["key"], "idle");
+    assert!(span > 0.0 && seen > 0.0 && (energy / seen - 40.0).abs() < 1.0, "40 W: {states}");
+    assert_eq!(sums(&["--by", "state", "-w", "n2"]), Value::Array(Vec::new()));
     let table = cluster.submitter().lq(&["energy", "--by", "node"]).succeeded();
     assert!(table.starts_with("NODE") && table.contains("\ncluster") && table.contains("  measured\n"), "{table}");
 }

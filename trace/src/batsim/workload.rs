@@ -213,6 +213,7 @@ impl Reading<'_> {
             chunks: None,
             moldable: None,
             removed: None,
+            bytes: None,
         })
     }
 

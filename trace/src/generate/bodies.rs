@@ -65,6 +65,7 @@ impl<'a> Bodies<'a> {
             chunks: None,
             moldable: None,
             removed: None,
+            bytes: None,
         }
     }
 

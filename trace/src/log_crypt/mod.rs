@@ -128,6 +128,7 @@ pub fn workload(logged: &[LoggedJob]) -> Workload {
             chunks: Some(chunks),
             moldable: None,
             removed: None,
+            bytes: None,
         });
     }
     workload.jobs.sort_by_key(|job| job.submit);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use limo_model::{Beside, GroupSpec, Groups, OwnerRules, Power, Span, as_text};
+use limo_model::{
+    Beside, CarbonCharge, CarbonIntensity, CostRatio, GroupSpec, Groups, OwnerRules, Power, Span, Tariff, as_text,
+};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -70,6 +72,14 @@ struct Computers {
     open: Option<Vec<String>>,
     reboot: Option<String>,
     owners: Option<OwnerRules>,
+    #[serde(default, with = "as_text::option")]
+    pue: Option<CostRatio>,
+    #[serde(default, with = "as_text::option")]
+    price_factor: Option<CostRatio>,
+    #[serde(default, with = "as_text::option")]
+    carbon: Option<CarbonIntensity>,
+    #[serde(default, with = "as_text::option")]
+    carbon_charge: Option<CarbonCharge>,
 }
 
 /// The rules that htc-sim-2015 describes, with its times where the file has none.
@@ -119,6 +129,7 @@ impl Pool {
                 limit_by_operator: None,
                 owners: Some(of.owners.unwrap_or_else(usual)),
                 open: None,
+                tariff: Tariff::of_keys((of.pue, of.price_factor), (of.carbon, of.carbon_charge)),
             };
             let group = Group {
                 names: Names::Listed(nodes),

@@ -82,6 +82,13 @@ impl Rows {
         ms.ok_or_else(|| self.wrong(name, value, "that is not a number of seconds"))
     }
 
+    /// Returns the number of bytes of a cell, 0 if it is empty.
+    fn bytes(&self, name: &'static str, value: &[u8]) -> Result<u64, PoolError> {
+        let text = std::str::from_utf8(value).unwrap_or("?");
+        let bytes = if text.is_empty() { Some(0) } else { text.parse().ok() };
+        bytes.ok_or_else(|| self.wrong(name, value, "that is not a number of bytes"))
+    }
+
     fn too_many(&self, what: &'static str, limit: usize) -> PoolError {
         PoolError::TooMany { file: self.file.clone(), line: self.line(), what, limit }
     }
@@ -112,7 +119,8 @@ pub fn jobs(path: &Path) -> Result<Workload, PoolError> {
     let (mut workload, mut users, mut last) = (Workload::default(), NameTable::default(), i64::MIN);
     let treatment = Treatment { may_suspend: true, may_requeue: true, whole_unit: true, ..Treatment::default() };
     while rows.advance()? {
-        let [_, _, submit, duration, user, result, removed, ..] = rows.cells::<9>("9: id to bytes_out")?;
+        let [_, _, submit, duration, user, result, removed, bytes_in, bytes_out] =
+            rows.cells::<9>("9: id to bytes_out")?;
         let submitted = rows.seconds("submit", submit)?;
         if submitted < last {
             return Err(rows.wrong("submit", submit, "it is before the previous one: sort the jobs"));
@@ -133,6 +141,9 @@ pub fn jobs(path: &Path) -> Result<Workload, PoolError> {
         if workload.jobs.len() >= JOB_LIMIT {
             return Err(rows.too_many("jobs", JOB_LIMIT));
         }
+        let transfer = [rows.bytes("bytes_in", bytes_in)?, rows.bytes("bytes_out", bytes_out)?];
+        let bytes = u32::try_from(workload.transfers.len()).ok().filter(|_| transfer != [0, 0]);
+        workload.transfers.extend(bytes.map(|_| transfer));
         let user = users.index(user).and_then(|index| i32::try_from(index).ok()).unwrap_or(-1);
         workload.jobs.push(Job {
             number: i64::try_from(workload.jobs.len()).unwrap_or(i64::MAX) + 1,
@@ -148,6 +159,7 @@ pub fn jobs(path: &Path) -> Result<Workload, PoolError> {
             chunks: None,
             moldable: None,
             removed,
+            bytes,
         });
     }
     Ok(workload)

@@ -151,6 +151,7 @@ fn job(record: &Record, options: Options, counts: &mut Counts) -> Result<Option<
         chunks: None,
         moldable: None,
         removed: None,
+        bytes: None,
     }))
 }
 

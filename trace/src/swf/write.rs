@@ -111,6 +111,7 @@ mod tests {
             chunks: None,
             moldable: None,
             removed: None,
+            bytes: None,
         };
         let bare = Job { number: 8, submit: Span::from_secs(9), wait: None, walltime: None, user: -1, ..job };
         Workload {

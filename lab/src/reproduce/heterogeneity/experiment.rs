@@ -124,6 +124,7 @@ pub fn job(number: i64, submit: Span, (index, kind): (usize, &JobKind)) -> Job {
         chunks: None,
         moldable: None,
         removed: None,
+        bytes: None,
     }
 }
 

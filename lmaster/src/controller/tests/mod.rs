@@ -48,9 +48,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
 
 use limo_feeds::grid::{Arbiter, Source};
-use limo_journal::{Batch, ChangeItem, ChangeRow, Entry, NodeRow, ReadingRow, Recovered, Submission};
+use limo_journal::{Batch, ChangeItem, ChangeRow, Entry, NodeRow, ReadingRow, Recovered, StateRow, Submission};
 use limo_model::{
-    Attempt, Band, Cores, Drawn, JobId, Meter, ModeSetting, Now, Outcome, Power, Preset, Span, Time, Usage, Wall,
+    Attempt, Band, Cores, Drawn, JobId, Meter, ModeSetting, NodeActivity, Now, Outcome, Power, Preset, Span, Time,
+    Usage, Wall,
 };
 use limo_profiles::predict::FinishedJob;
 use limo_proto::{
@@ -87,6 +88,7 @@ struct Disk {
     /// The sources of limits of the configuration.
     sources: Vec<Source>,
     readings: BTreeMap<(Time, String, Time), Drawn>,
+    states: BTreeMap<(Time, String, NodeActivity, Time), StateRow>,
     changes: Vec<ChangeRow>,
     /// Finished jobs from which the predictor is trained.
     trains_on: Vec<FinishedJob>,
@@ -100,6 +102,9 @@ impl Disk {
         self.entries.extend(batch.entries);
         for ReadingRow { node, since, drawn } in batch.readings {
             self.readings.insert((drawn.at, node, since), drawn);
+        }
+        for row in batch.states {
+            self.states.insert((row.at, row.node.clone(), row.state, row.since), row);
         }
         if let Some(before) = batch.forget_readings {
             self.readings.retain(|(at, ..), _| *at >= before);

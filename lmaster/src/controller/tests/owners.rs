@@ -165,3 +165,58 @@ fn rules_may_change_and_need_a_node_that_can_tell() {
     let reason = nodes(&mut bench)[0].reason.clone().expect("a reason");
     assert!(reason.ends_with("start it with --owner"), "{reason}");
 }
+
+/// Returns the seconds, the joules and the seconds with known energy of each state on the disk.
+fn states(bench: &Bench) -> Vec<(&'static str, i64, i64, i64)> {
+    let mut sums: BTreeMap<NodeActivity, (i64, i64, i64)> = BTreeMap::new();
+    for row in bench.disk.states.values() {
+        assert_eq!(row.node, "n1");
+        let sum = sums.entry(row.state).or_default();
+        let (span, joules, seen) = (row.span.ms() / 1_000, row.energy.mj() / 1_000, row.seen.ms() / 1_000);
+        *sum = (sum.0 + span, sum.1 + joules, sum.2 + seen);
+    }
+    sums.into_iter().map(|(state, (span, joules, seen))| (state.name(), span, joules, seen)).collect()
+}
+
+/// Sends a reading a second.
+fn measured(bench: &mut Bench, node: PeerId, secs: i64, watts: i64) {
+    for _ in 0..secs {
+        bench.pass(Span::from_secs(1));
+        bench.report(node, NodeToMaster::Reading(limo_proto::Sample::once(Power::from_watts(watts))));
+    }
+}
+
+#[test]
+fn time_and_energy_of_each_state_survive_restarts() {
+    let (mut bench, node, job) = running();
+    let attempt = Attempt(1);
+    // The first reading has no predecessor.
+    measured(&mut bench, node, 10, 30);
+    bench.report(node, owner(true));
+    bench.report(node, NodeToMaster::Paused { job, attempt, paused: true });
+    measured(&mut bench, node, 20, 20);
+    bench.report(node, owner(false));
+    bench.report(node, NodeToMaster::Paused { job, attempt, paused: false });
+    measured(&mut bench, node, 30, 30);
+    let (outcome, usage) = (Outcome::Exited(0), Default::default());
+    bench.report(node, NodeToMaster::Ended { job, attempt, outcome, usage });
+    measured(&mut bench, node, 40, 10);
+    bench.report(node, owner(true));
+    measured(&mut bench, node, 5, 40);
+    bench.input(Input::Gone(node));
+    bench.pass(Span::from_secs(50));
+    bench.input(Input::Stop);
+    let before = [("idle", 40, 400, 40), ("user", 5, 200, 5), ("job", 40, 1_170, 39), ("suspended", 20, 400, 20)];
+    let away = |secs| ("away", secs, 0, 0);
+    assert_eq!(states(&bench), [&before[..], &[away(50)]].concat());
+    // Another process adds rows of its own to the same hour. After a kill, only the newest minute is missing.
+    let mut bench = bench.killed();
+    bench.pass(Span::from_secs(200));
+    let mut bench = bench.killed();
+    bench.pass(Span::from_secs(1));
+    bench.input(Input::Stop);
+    let found = states(&bench);
+    let [rest @ .., (_, secs, 0, 0)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(rest, before);
+    assert!((50 + 120..=50 + 201).contains(secs), "{found:?}");
+}

@@ -4,6 +4,7 @@
 //! and axes), `figures.js` (figures), `page.js` (page).
 
 mod gantt;
+mod pool;
 mod series;
 
 use limo_model::Time;
@@ -67,7 +68,9 @@ impl Report {
             self.series.write(json, heading.start);
         });
         let title = format!("{} on {}", heading.policy, heading.workload);
-        let parts = [("title", escaped(&title)), ("style", STYLE.to_owned()), ("script", SCRIPT.to_owned())];
+        let pool = summary.pool.as_ref().map(pool::section).unwrap_or_default();
+        let parts =
+            [("title", escaped(&title)), ("style", STYLE.to_owned()), ("script", SCRIPT.to_owned()), ("pool", pool)];
         let page =
             parts.iter().fold(PAGE.to_owned(), |page, (key, text)| page.replace(&format!("{{{{{key}}}}}"), text));
         // The data is inserted last, so that markers in it are not replaced.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use limo_model::{
     Band, Beside, Curve, Eviction, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, NodeSessions,
-    OwnerRules, Part, QueueSpec, Queues, Quota, Reservation, SessionSums, Span, StopReason, TaskCounts, Time,
+    OwnerRules, Part, QueueSpec, Queues, Quota, Reservation, SessionSums, Span, StopReason, Tariff, TaskCounts, Time,
 };
 use limo_sched::{Command, Event, Round};
 
@@ -206,7 +206,10 @@ impl Story {
             let open = given.get("open").and_then(|hours| hours.split_once('-')).map(|(from, until)| {
                 Curve::new(vec![(clock(from), true), (clock(until), false)], None).expect("a curve")
             });
-            (words[0].to_owned(), GroupSpec { nodes, limit, limit_by_operator: None, owners, open })
+            (
+                words[0].to_owned(),
+                GroupSpec { nodes, limit, limit_by_operator: None, owners, open, tariff: Tariff::default() },
+            )
         };
         let all = words.split(|word| *word == "/").map(group).collect();
         self.apply(Event::GroupsSet { groups: Groups::new(all).expect("groups"), by: "root".into() });

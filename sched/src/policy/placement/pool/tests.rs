@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use limo_model::{
     Beside, Cores, Curve, GroupSpec, Groups, Memory, Meter, NodeId, NodeSessions, NodeSpec, Outcome, OwnerRules,
-    PlacementRule, Power, Preset, Request, Rest, SessionSums, Span, Switch, Time, UnitKind, UnitSpec, Usage, nodes,
+    PlacementRule, Power, Preset, Request, Rest, SessionSums, Span, Switch, Tariff, Time, UnitKind, UnitSpec, Usage,
+    nodes,
 };
 use proptest::prelude::*;
 
@@ -69,6 +70,7 @@ fn core(pool: PoolOptions) -> Core {
             limit_by_operator: None,
             owners: Some(OwnerRules { jobs, start_after, evict_after }),
             open: Some(open).filter(|_| number == 1),
+            tariff: Tariff::default(),
         };
         (format!("g{number}"), spec)
     };
