@@ -1,6 +1,6 @@
 //! Restarts of evicted jobs: their limits, and the work that checkpoints keep (htc-sim-2015, sections III-E and VI).
 
-use limo_model::{Attempt, JobId, Kept, RestartLimits, Span, StopReason, Time};
+use limo_model::{Attempt, CheckpointFailure, JobId, Kept, RestartLimits, Span, StopReason, Time};
 
 use crate::cluster::Cluster;
 use crate::refused::Refused;
@@ -10,6 +10,11 @@ impl Job {
     /// Returns the running time up to its last checkpoint, in all attempts together.
     pub fn kept_so_far(&self) -> Span {
         self.kept.ran + self.running().and_then(|running| running.kept).map_or(Span::ZERO, |kept| kept.ran)
+    }
+
+    /// Returns the reason, if a checkpoint has failed since its last one.
+    pub fn checkpoint_failed(&self) -> Option<CheckpointFailure> {
+        self.running().and_then(|running| running.kept).unwrap_or(self.kept).failed
     }
 
     /// Returns the time for which its attempt has run, without the time for which it was suspended.
@@ -37,7 +42,7 @@ pub(super) fn checkpointed(
         return Err(Refused::OldAttempt { job: id, attempt });
     };
     if running.kept.is_none_or(|before| before.ran <= ran) {
-        running.kept = Some(Kept { ran, took: kept.took.max(Span::ZERO) });
+        running.kept = Some(Kept { ran, took: kept.took.max(Span::ZERO), ..kept });
     }
     Ok(())
 }
@@ -55,7 +60,8 @@ pub(super) fn count(job: &mut Job, limits: &RestartLimits, (stopped, ran): (&mut
 
 /// Adds the kept work of an attempt to that of earlier ones.
 pub(super) fn keep(job: &mut Job, kept: Option<Kept>) {
-    if let Some(Kept { ran, took }) = kept {
-        job.kept = Kept { ran: job.kept.ran + ran, took };
+    if let Some(Kept { ran, took, failed }) = kept {
+        let took = if ran > Span::ZERO { took } else { job.kept.took };
+        job.kept = Kept { ran: job.kept.ran + ran, took, failed };
     }
 }
