@@ -89,6 +89,7 @@ impl Core {
             reliefs: Reliefs::default(),
             program: None,
             session_begins: Vec::new(),
+            learned: Vec::new(),
         };
         Self { cluster: Cluster::of(state, now) }
     }
