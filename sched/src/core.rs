@@ -105,8 +105,7 @@ impl Core {
         &self.cluster.state
     }
 
-    /// Records one event; decides nothing. A refused event changes nothing. `now` must not decrease; an earlier time
-    /// counts as the last one.
+    /// Records one event; decides nothing. A refused event changes nothing. An earlier time counts as the last one.
     ///
     /// # Errors
     /// [`Refused`] if the event is impossible; it must not be journalled then.
