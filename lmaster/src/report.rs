@@ -41,6 +41,7 @@ pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clo
         confidence: finished.usage.energy.map(|_| finished.usage.confidence),
         evictions: finished.evictions,
         kept: Some(finished.kept.ran).filter(|ran| *ran > Span::ZERO),
+        checkpoint_failed: finished.kept.failed,
         ..base((finished.job, submitted), &request, Some(live), (&finished.placement, nodes))
     }
 }
@@ -90,6 +91,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         suspended: job.causes().map(|causes| suspension(causes, (core, now))),
         evictions: job.evictions,
         kept: Some(job.kept_so_far()).filter(|ran| *ran > Span::ZERO),
+        checkpoint_failed: job.checkpoint_failed(),
         explores: assignment.and_then(|assignment| explored(&job.request, assignment)),
         ..base((id, clock.shown(job.submitted)), &job.request, live, (placement, core.nodes()))
     }
@@ -159,6 +161,7 @@ fn base(
         widths: request.widths.map(|widths| (widths, request.nodes)),
         evictions: Default::default(),
         kept: None,
+        checkpoint_failed: None,
     }
 }
 

@@ -77,7 +77,7 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("ended", job.ended.map(time));
     fact("ran for", job.started.map(|_| elapsed(time_run(job, clock))));
     fact("evicted", evicted(job.evictions));
-    fact("checkpoint", job.kept.map(|ran| format!("{} kept", elapsed(ran))));
+    fact("checkpoint", checkpoint(job));
     fact("time limit", job.time_limit.map(|span| span.to_string()));
     fact("may use", job.allowance.map(allowance));
     fact("used up", job.used_up.map(|used_up| used_up.to_string()));
@@ -104,6 +104,14 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
         }),
     );
     text
+}
+
+/// Formats what checkpoints have kept, and the failure of a later one.
+fn checkpoint(job: &JobReport) -> Option<String> {
+    let kept = job.kept.map(|ran| format!("{} kept", elapsed(ran)));
+    let failed = job.checkpoint_failed.map(|failure| format!("the last one failed: {failure}"));
+    let parts: Vec<_> = kept.into_iter().chain(failed).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// Formats the number of evictions, such as `by owners: 2, by reboots: 1`.

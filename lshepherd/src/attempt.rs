@@ -10,6 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::child::Launching;
+use crate::command::CheckpointCommand;
 use crate::reap::Collected;
 use crate::stdio::Stdio;
 use crate::watch::Watch;
@@ -23,6 +24,10 @@ pub struct Attempt {
     pub identity: Option<Identity>,
     /// The control group, if the job has one.
     pub group: Option<Group>,
+    /// The command for checkpoints, if the job makes them by one.
+    pub command: Option<Box<CheckpointCommand>>,
+    /// The running time at the last checkpoint, and the duration of that.
+    pub kept: (u64, u64),
     /// Directory to remove after the job's end.
     pub carried: Option<Vec<u8>>,
     pub terminal: bool,
@@ -74,6 +79,8 @@ impl Attempt {
             mark: Mark { cookie: plan.cookie.clone(), uid: plan.uid },
             identity: plan.identity.clone(),
             group,
+            command: None,
+            kept: (0, 0),
             carried: plan.carried.as_ref().map(|carried| carried.directory.clone()),
             terminal: plan.terminal,
             launch_by: BootTime::now().plus(launch.launch_deadline),

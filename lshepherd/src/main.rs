@@ -8,6 +8,7 @@
 mod attempt;
 mod carried;
 mod child;
+mod command;
 mod hold;
 mod home;
 mod limits;

@@ -1,5 +1,6 @@
 //! The state of this process and its reactions to orders, time and ended children. Never waits.
 
+mod checkpoints;
 mod groups;
 mod held;
 mod workers;
@@ -16,6 +17,7 @@ use nix::unistd::{Pid, geteuid};
 use crate::attempt::{Attempt, Phase, ended};
 use crate::carried;
 use crate::child::{Launching, Progress, begin};
+use crate::command::CheckpointCommand;
 use crate::home::Home;
 use crate::limits::Limits;
 use crate::reap::{self, Collected};
@@ -95,7 +97,8 @@ impl Shepherd {
                     attempt.signal(signal);
                 }
             }
-            Ok(Order::Stop { handle, grace }) => self.stop(handle, grace),
+            Ok(Order::Stop { handle, grace, evicts: true }) => self.evict(handle, grace),
+            Ok(Order::Stop { handle, grace, evicts: false }) => self.stop(handle, grace),
             Ok(Order::Lease { until }) => self.lease = Some(until),
             Ok(Order::Frozen { handle, on }) => {
                 if let Some(attempt) = self.attempts.get_mut(&handle)
@@ -187,6 +190,7 @@ impl Shepherd {
             return self.not_started(handle, Step::Pam, 0, reason);
         }
         let entry = attempt.group.as_ref().map(Group::entry).transpose().map_err(std::io::Error::other);
+        attempt.command = CheckpointCommand::of(&plan, &limits);
         match entry.and_then(|entry| begin(plan, descriptors, limits, entry)) {
             Ok(child) => attempt.phase = Phase::Launching { child: Box::new(child), since: now },
             Err(error) => self.cannot_begin(handle, &error),
@@ -219,15 +223,13 @@ impl Shepherd {
     }
 
     pub fn time_passed(&mut self, now: BootTime) {
-        let (mut late, mut stopping, mut checkpointed) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut late, mut stopping, mut checkpoints) = (Vec::new(), Vec::new(), Vec::new());
         let running = self.attempts.iter_mut().filter(|(_, attempt)| !matches!(attempt.phase, Phase::Idle));
         for (&handle, attempt) in running {
             match attempt.watch.due(self.lease, now) {
                 Some(Due::Warn(signal)) => attempt.signal(signal),
-                Some(Due::Checkpoint(signal, ran)) => {
-                    checkpointed.push((handle, ran));
-                    attempt.signal(signal);
-                }
+                Some(Due::Checkpoint(signal, ran)) => checkpoints.push((handle, signal, ran)),
+                Some(Due::KillCommand) => attempt.command.iter_mut().for_each(|command| command.kill()),
                 Some(Due::Term(why)) => {
                     stopping.push((handle, why));
                     attempt.terminate();
@@ -243,8 +245,8 @@ impl Shepherd {
         for (handle, why) in stopping {
             self.tell(handle, Answer::Stopping { handle, why });
         }
-        for (handle, ran) in checkpointed {
-            self.checkpointed(handle, ran);
+        for (handle, signal, ran) in checkpoints {
+            self.checkpoint(handle, signal, ran);
         }
         for handle in late {
             self.give_up(handle);
@@ -326,6 +328,12 @@ impl Shepherd {
                 self.worked(work, worker.finished(status));
                 continue;
             }
+            if let Some(handle) = self.checkpointer(child) {
+                // Without a status, the command has not succeeded.
+                let status = reap::collect(child).map_or(-1, |collected| collected.status);
+                self.command_over(handle, status);
+                continue;
+            }
             let find = |(handle, attempt): (&Handle, &Attempt)| (attempt.child() == Some(child)).then_some(*handle);
             let handle = self.attempts.iter().find_map(find);
             // An ended child has already left this memory, so that report is handled first.
@@ -353,6 +361,7 @@ impl Shepherd {
         let elapsed = now.0.saturating_sub(since.0);
         let mut ended = ended(collected, attempt.watch.why(), elapsed);
         let mark = attempt.mark.clone();
+        attempt.command.iter_mut().for_each(|command| command.kill());
         // The process must no longer count as a leader.
         attempt.phase = Phase::Idle;
         attempt.stdio.close_stdin();

@@ -2,6 +2,9 @@
 
 use limo_shepherd::{BootTime, Launch, Why};
 
+/// Longest running time of a command for a checkpoint, in milliseconds.
+const COMMAND_LIMIT: u64 = 600_000;
+
 /// The timers of a job.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
@@ -14,12 +17,14 @@ pub struct Watch {
     since: Option<BootTime>,
     /// A signal, and its time before the limit in milliseconds; `None` once it was sent.
     warning: Option<(i32, u64)>,
-    /// A signal, and the running time from one to the next in milliseconds.
-    checkpoint: Option<(i32, u64)>,
+    /// A signal, or `None` for a command, and the running time from one checkpoint to the next in milliseconds.
+    checkpoint: Option<(Option<i32>, u64)>,
     /// Running time until `since`, in milliseconds.
     ran: u64,
-    /// Running time at the last checkpoint.
+    /// Running time at the end of the last checkpoint.
     checkpointed: u64,
+    /// Running time at the start of the command for a checkpoint, while it runs.
+    command: Option<u64>,
     leased: bool,
     /// Milliseconds from TERM to KILL when a timer ends the job.
     grace: u64,
@@ -29,6 +34,8 @@ pub struct Watch {
 #[derive(Debug, Clone, Copy)]
 struct Stop {
     why: Why,
+    /// Time of TERM, if a checkpoint comes first; `None` once it was sent.
+    term_at: Option<BootTime>,
     /// Time of KILL; `None` once it was sent.
     kill_at: Option<BootTime>,
 }
@@ -38,8 +45,10 @@ struct Stop {
 pub enum Due {
     /// A signal that the job's user requested.
     Warn(i32),
-    /// A signal for a checkpoint, after this running time in milliseconds.
-    Checkpoint(i32, u64),
+    /// A checkpoint by a signal, or by a command, after this running time in milliseconds.
+    Checkpoint(Option<i32>, u64),
+    /// The end of a command for a checkpoint that takes too long.
+    KillCommand,
     Term(Why),
     Kill,
 }
@@ -81,13 +90,36 @@ impl Watch {
     pub fn stop(&mut self, why: Why, kill_at: BootTime) -> bool {
         match &mut self.stop {
             None => {
-                self.stop = Some(Stop { why, kill_at: Some(kill_at) });
+                self.stop = Some(Stop { why, term_at: None, kill_at: Some(kill_at) });
                 return true;
             }
-            Some(Stop { kill_at: Some(earlier), .. }) => *earlier = kill_at.min(*earlier),
+            Some(Stop { kill_at: Some(earlier), term_at, .. }) => {
+                *earlier = kill_at.min(*earlier);
+                return term_at.take().is_some();
+            }
             Some(_) => {}
         }
         false
+    }
+
+    /// Begins to end the job after a checkpoint, and returns the first action. A signal has half of `grace`, and a command all
+    /// of it.
+    pub fn evict(&mut self, grace: u64, now: BootTime) -> Option<Due> {
+        let why = Why::Stop;
+        let kill_at = now.plus(grace);
+        match (&mut self.stop, self.checkpoint) {
+            (Some(stop), _) => {
+                stop.kill_at = stop.kill_at.map(|earlier| kill_at.min(earlier));
+                None
+            }
+            (None, Some((signal, _))) if self.began.is_some() => {
+                self.frozen(false, now);
+                let term_at = if signal.is_some() { now.plus(grace / 2) } else { kill_at };
+                self.stop = Some(Stop { why, term_at: Some(term_at), kill_at: Some(kill_at) });
+                self.checkpoint(now)
+            }
+            (None, _) => self.stop(why, kill_at).then_some(Due::Term(why)),
+        }
     }
 
     pub fn is_stopping(&self) -> bool {
@@ -110,8 +142,13 @@ impl Watch {
     }
 
     fn checkpoint_at(&self) -> Option<BootTime> {
-        let (_, every) = self.checkpoint?;
+        let (_, every) = self.checkpoint.filter(|_| self.command.is_none())?;
         let more = self.checkpointed.saturating_add(every).saturating_sub(self.ran);
+        Some(self.since?.plus(more))
+    }
+
+    fn command_late_at(&self) -> Option<BootTime> {
+        let more = self.command?.saturating_add(COMMAND_LIMIT).saturating_sub(self.ran);
         Some(self.since?.plus(more))
     }
 
@@ -119,9 +156,15 @@ impl Watch {
     pub fn deadline(&self, lease: Option<BootTime>) -> Option<BootTime> {
         let end = [self.limit_at(), lease.filter(|_| self.leased)].into_iter().flatten().min();
         match self.stop {
-            None => end.into_iter().chain(self.warn_at()).chain(self.checkpoint_at()).min(),
+            None => {
+                let checkpoint = [self.checkpoint_at(), self.command_late_at()].into_iter().flatten();
+                end.into_iter().chain(self.warn_at()).chain(checkpoint).min()
+            }
             // A long grace does not outlive the limit or the lease.
-            Some(Stop { kill_at, .. }) => kill_at.map(|at| end.map_or(at, |end| at.min(end.plus(self.grace)))),
+            Some(Stop { kill_at, term_at, .. }) => {
+                let kill_at = kill_at.map(|at| end.map_or(at, |end| at.min(end.plus(self.grace))));
+                term_at.into_iter().chain(kill_at).min()
+            }
         }
     }
 
@@ -129,8 +172,12 @@ impl Watch {
     pub fn due(&mut self, lease: Option<BootTime>, now: BootTime) -> Option<Due> {
         let deadline = self.deadline(lease);
         if let Some(stop) = &mut self.stop {
+            if stop.term_at.is_some_and(|at| at <= now) {
+                stop.term_at = None;
+                return Some(Due::Term(stop.why));
+            }
             return deadline.filter(|at| *at <= now).map(|_| {
-                stop.kill_at = None;
+                (stop.term_at, stop.kill_at) = (None, None);
                 Due::Kill
             });
         }
@@ -139,17 +186,33 @@ impl Watch {
             () if over(lease.filter(|_| self.leased)) => Why::Lease,
             () if over(self.limit_at()) => Why::Limit,
             () if over(self.warn_at()) => return self.warning.take().map(|(signal, _)| Due::Warn(signal)),
+            () if over(self.command_late_at()) => return Some(Due::KillCommand),
             () if over(self.checkpoint_at()) => return self.checkpoint(now),
             () => return None,
         };
-        self.stop = Some(Stop { why, kill_at: Some(now.plus(self.grace)) });
+        self.stop = Some(Stop { why, term_at: None, kill_at: Some(now.plus(self.grace)) });
         Some(Due::Term(why))
     }
 
     fn checkpoint(&mut self, now: BootTime) -> Option<Due> {
-        let (signal, _) = self.checkpoint?;
-        self.checkpointed = self.ran.saturating_add(now.0.saturating_sub(self.since?.0));
+        let (signal, _) = self.checkpoint.filter(|_| self.command.is_none())?;
+        self.checkpointed = self.ran_until(now);
+        self.command = signal.is_none().then_some(self.checkpointed);
         Some(Due::Checkpoint(signal, self.checkpointed))
+    }
+
+    fn ran_until(&self, now: BootTime) -> u64 {
+        self.ran.saturating_add(self.since.map_or(0, |since| now.0.saturating_sub(since.0)))
+    }
+
+    /// Handles the end of the command for a checkpoint. Returns the running time at its start, and its own.
+    pub fn command_ended(&mut self, now: BootTime) -> Option<(u64, u64)> {
+        let began = self.command.take()?;
+        self.checkpointed = self.ran_until(now);
+        if let Some(Stop { term_at: Some(at), .. }) = &mut self.stop {
+            *at = now;
+        }
+        Some((began, self.checkpointed - began))
     }
 }
 
@@ -174,21 +237,75 @@ mod tests {
 
     #[test]
     fn checkpoints_come_after_running_time_without_suspensions() {
-        let mut watch = Watch { checkpoint: Some((12, 30)), ..timers(Some(100), 10, false) };
+        let mut watch = Watch { checkpoint: Some((Some(12), 30)), ..timers(Some(100), 10, false) };
         assert_eq!(watch.deadline(None), None, "it has not begun");
         watch.begins(at(1000));
         assert_eq!((watch.deadline(None), watch.due(None, at(1029))), (Some(at(1030)), None));
-        assert_eq!(watch.due(None, at(1030)), Some(Due::Checkpoint(12, 30)));
+        assert_eq!(watch.due(None, at(1030)), Some(Due::Checkpoint(Some(12), 30)));
         assert_eq!((watch.deadline(None), watch.due(None, at(1030))), (Some(at(1060)), None));
         watch.frozen(true, at(1040));
         assert_eq!((watch.deadline(None), watch.due(None, at(9000))), (None, None));
         watch.frozen(false, at(5000));
         assert_eq!((watch.deadline(None), watch.due(None, at(5019))), (Some(at(5020)), None));
         // A late one counts as late, and the next one is due a whole interval later.
-        assert_eq!(watch.due(None, at(5025)), Some(Due::Checkpoint(12, 65)));
+        assert_eq!(watch.due(None, at(5025)), Some(Due::Checkpoint(Some(12), 65)));
         assert_eq!(watch.deadline(None), Some(at(5055)));
         assert!(watch.stop(Why::Stop, at(5100)));
         assert_eq!((watch.deadline(None), watch.due(None, at(5099))), (Some(at(5070)), Some(Due::Kill)));
+    }
+
+    #[test]
+    fn one_command_runs_at_a_time_and_has_a_limit() {
+        let mut watch = Watch { checkpoint: Some((None, 30)), ..timers(None, 10, false) };
+        watch.begins(at(1000));
+        assert_eq!(watch.due(None, at(1030)), Some(Due::Checkpoint(None, 30)));
+        assert_eq!(watch.deadline(None), Some(at(1030 + COMMAND_LIMIT)), "no second one meanwhile");
+        watch.frozen(true, at(1040));
+        assert_eq!((watch.deadline(None), watch.due(None, at(9_000_000))), (None, None), "it is suspended, too");
+        watch.frozen(false, at(5000));
+        assert_eq!(watch.command_ended(at(5015)), Some((30, 25)), "10 ms before the suspension, and 15 after it");
+        assert_eq!((watch.command_ended(at(5016)), watch.deadline(None)), (None, Some(at(5045))));
+        assert_eq!(watch.due(None, at(5045)), Some(Due::Checkpoint(None, 85)));
+        assert_eq!(watch.due(None, at(5044 + COMMAND_LIMIT)), None);
+        assert_eq!(watch.due(None, at(5045 + COMMAND_LIMIT)), Some(Due::KillCommand));
+    }
+
+    #[test]
+    fn a_checkpoint_precedes_the_end_of_an_evicted_job() {
+        let evicted = |checkpoint, every| {
+            let mut watch = Watch { checkpoint: Some((checkpoint, every)), ..timers(None, 10, false) };
+            watch.begins(at(1000));
+            watch.frozen(true, at(1040));
+            let first = watch.evict(100, at(5000));
+            assert_eq!(watch.evict(900, at(5001)), None, "a repeated order changes nothing");
+            (watch, first)
+        };
+        let (mut watch, first) = evicted(Some(12), 900);
+        assert_eq!(first, Some(Due::Checkpoint(Some(12), 40)));
+        assert_eq!((watch.due(None, at(5049)), watch.due(None, at(5050))), (None, Some(Due::Term(Why::Stop))));
+        assert_eq!((watch.due(None, at(5099)), watch.due(None, at(5100))), (None, Some(Due::Kill)));
+        assert_eq!(watch.deadline(None), None);
+        // TERM follows the end of a command.
+        let (mut watch, first) = evicted(None, 900);
+        assert_eq!((first, watch.due(None, at(5060))), (Some(Due::Checkpoint(None, 40)), None));
+        assert_eq!(watch.command_ended(at(5060)), Some((40, 60)));
+        assert_eq!(watch.due(None, at(5060)), Some(Due::Term(Why::Stop)));
+        assert_eq!(watch.deadline(None), Some(at(5100)));
+        // A command without an end is not waited for.
+        let (mut watch, _) = evicted(None, 900);
+        assert_eq!(watch.due(None, at(5100)), Some(Due::Term(Why::Stop)));
+        assert_eq!(watch.due(None, at(5100)), Some(Due::Kill));
+        // A command that has begun before the suspension is the checkpoint.
+        let mut watch = Watch { checkpoint: Some((None, 30)), ..timers(None, 10, false) };
+        watch.begins(at(1000));
+        assert_eq!(watch.due(None, at(1030)), Some(Due::Checkpoint(None, 30)));
+        watch.frozen(true, at(1040));
+        assert_eq!((watch.evict(100, at(5000)), watch.command_ended(at(5005))), (None, Some((30, 15))));
+        // A stop does not wait for the checkpoint, and without checkpoints nothing precedes TERM.
+        let (mut watch, _) = evicted(None, 900);
+        assert!(watch.stop(Why::Stop, at(5050)) && !watch.stop(Why::Stop, at(5060)));
+        assert_eq!(watch.deadline(None), Some(at(5050)));
+        assert_eq!(timers(None, 10, false).evict(100, at(0)), Some(Due::Term(Why::Stop)));
     }
 
     #[test]

@@ -165,7 +165,7 @@ fn orders_of_an_ended_connection_come_first() {
     kill(pid, Signal::SIGCONT).expect("it runs");
     let (holds, _) = next.greeted();
     assert_eq!(holds.map(|holds| holds.claim), Some(CLAIM));
-    next.order(&Order::Stop { handle: HANDLE, grace: 0 });
+    next.order(&Order::Stop { handle: HANDLE, grace: 0, evicts: false });
     while !matches!(next.answer(), Answer::Emptied { .. }) {}
     next.order(&Order::Release { handle: HANDLE });
     drop(next);

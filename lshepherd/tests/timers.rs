@@ -5,7 +5,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use limo_shepherd::{Answer, BootTime, Handle, Kept, Launch, Order, Plan, Why, pair, receive, send, send_launch};
+use limo_shepherd::{
+    Answer, BootTime, CommandFailure, Handle, Kept, Launch, Order, Plan, Why, pair, receive, send, send_launch,
+};
 use nix::libc;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -34,6 +36,11 @@ impl Shepherd {
 
     /// Launches a shell script.
     fn launch(&self, script: &str, launch: Launch) {
+        self.launch_with(script, None, launch);
+    }
+
+    /// Launches a shell script of which `command` makes checkpoints.
+    fn launch_with(&self, script: &str, command: Option<&str>, launch: Launch) {
         let plan = Plan {
             paths: vec![b"/bin/sh".to_vec()],
             argv: ["sh", "-c", script].map(|word| word.as_bytes().to_vec()).into(),
@@ -42,6 +49,7 @@ impl Shepherd {
             umask: 0o022,
             uid: nix::unistd::geteuid().as_raw(),
             cookie: cookie(),
+            checkpoint_command: command.map(|command| command.as_bytes().to_vec()),
             ..Plan::default()
         };
         let (bytes, file) = send_launch(&launch, &plan).expect("encoded");
@@ -92,7 +100,7 @@ impl Drop for Shepherd {
 
 /// Returns a cookie for each test, because all processes with a job's cookie are killed with it.
 fn cookie() -> String {
-    format!("timers-test-{}", std::process::id())
+    format!("timers-test-{}-{:?}", std::process::id(), std::thread::current().id())
 }
 
 fn plain() -> Launch {
@@ -209,4 +217,53 @@ fn everything_ends_with_the_connection() {
     for pid in both.split_whitespace().chain([leader.to_string().as_str()]) {
         assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "{pid} is gone");
     }
+}
+
+#[test]
+fn a_command_makes_checkpoints_and_a_failed_one_keeps_the_last() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let saved = directory.path().join("saved");
+    let name = saved.to_str().expect("text");
+    let command = format!("[ -e {name} ] && exit 3; echo $LIMO_JOB_PID $LIMO_ATTEMPT > {name}");
+    let shepherd = Shepherd::start();
+    shepherd.launch_with("exec sleep 1000", Some(&command), Launch { checkpoint: Some((None, 20)), ..plain() });
+    let leader = shepherd.started();
+    let checkpoint = || match shepherd.answer() {
+        Answer::Checkpointed { handle: Handle(1), ran, took, failed } => (ran, took, failed),
+        other => panic!("{other:?} instead of Checkpointed"),
+    };
+    let (ran, took, failed) = checkpoint();
+    assert!(ran >= 20 && failed.is_none(), "{ran} ms, {failed:?}");
+    assert_eq!(std::fs::read_to_string(&saved).expect("written"), format!("{leader} {}\n", cookie()));
+    let failed = Some(CommandFailure { status: 3 << 8, is_late: false });
+    assert_eq!(checkpoint(), (ran, took, failed));
+    assert_eq!(checkpoint(), (ran, took, failed), "it is tried again");
+}
+
+#[test]
+fn an_evicted_job_makes_a_checkpoint_before_it_is_ended() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let saved = directory.path().join("saved");
+    let command = format!("sleep 0.1; echo saved > {}", saved.display());
+    let shepherd = Shepherd::start();
+    shepherd.launch_with("exec sleep 1000", Some(&command), Launch { checkpoint: Some((None, 900_000)), ..plain() });
+    shepherd.started();
+    shepherd.order(&Order::Frozen { handle: Handle(1), on: true });
+    shepherd.order(&Order::Stop { handle: Handle(1), grace: 30_000, evicts: true });
+    assert!(matches!(shepherd.answer(), Answer::Checkpointed { took: 100.., failed: None, .. }));
+    assert_eq!(std::fs::read_to_string(&saved).expect("written"), "saved\n");
+    assert_eq!(shepherd.answer(), Answer::Stopping { handle: Handle(1), why: Why::Stop });
+    let (why, status, _) = shepherd.ended();
+    assert_eq!((why, status), (Why::Stop, libc::SIGTERM));
+    // Of a command that takes too long, nothing is left after the grace.
+    shepherd.launch_with(
+        "exec sleep 1000",
+        Some("sleep 2000"),
+        Launch { checkpoint: Some((None, 900_000)), ..plain() },
+    );
+    shepherd.started();
+    shepherd.order(&Order::Stop { handle: Handle(1), grace: 200, evicts: true });
+    assert_eq!(shepherd.answer(), Answer::Stopping { handle: Handle(1), why: Why::Stop });
+    let (_, status, elapsed) = shepherd.ended();
+    assert!(elapsed >= 200 && [libc::SIGTERM, libc::SIGKILL].contains(&status), "{elapsed} ms, {status}");
 }

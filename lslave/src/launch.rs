@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use limo_model::{FileFacts, NodeSpec};
+use limo_model::{CheckpointBy, FileFacts, NodeSpec};
 use limo_proto::{DoExec, FileNames, Io, Launch};
 use limo_shepherd::{Carried, FIRST_INHERITED, Identity, Kept, Output, Plan};
 
@@ -126,8 +126,15 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
     if let Some(several) = several {
         descriptors.extend([OwnedFd::from(several.plan), several::own_program()?]);
     }
+    let command = exec.checkpoint.as_ref().and_then(|checkpoint| match &checkpoint.by {
+        CheckpointBy::Command(command) => Some(command.clone().into_bytes()),
+        CheckpointBy::Signal(_) => None,
+    });
     let nul = |bytes: &[u8]| bytes.contains(&0);
-    if nul(&launch.cwd) || [&own.stdin, &own.stdout, &own.stderr].into_iter().flatten().any(|name| nul(name)) {
+    if nul(&launch.cwd)
+        || command.as_deref().is_some_and(nul)
+        || [&own.stdin, &own.stdout, &own.stderr].into_iter().flatten().any(|name| nul(name))
+    {
         return Err(LaunchError::Nul);
     }
     let output = |name: Option<Vec<u8>>, keep| name.map(|name| Output { name, keep: keep || launch.files.append });
@@ -156,6 +163,7 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
         no_new_privs: false,
         session: None,
         checkpoints: checkpoint_directory(exec, around.spec).map(String::into_bytes),
+        checkpoint_command: command,
     };
     Ok(Prepared { plan, descriptors, kept, explanation })
 }
@@ -163,7 +171,7 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
 /// Returns the name of the directory for checkpoints, in the job's directory, if the job makes any. All attempts have the
 /// same one.
 fn checkpoint_directory(exec: &DoExec, spec: &NodeSpec) -> Option<String> {
-    exec.checkpoint.map(|_| format!("limo-checkpoint-{}", facts(exec, spec, 0).own_number()))
+    exec.checkpoint.as_ref().map(|_| format!("limo-checkpoint-{}", facts(exec, spec, 0).own_number()))
 }
 
 /// Returns the command for the hardware of the job, if it differs.

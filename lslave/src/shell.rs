@@ -6,15 +6,17 @@ mod work;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use limo_containment::Group;
-use limo_model::{Attempt, JobId, NodeSpec, Span};
+use limo_model::{Attempt, CheckpointFailure, JobId, Kept, NodeSpec, Span};
 use limo_node::{Effect, Input, LAUNCH_DEADLINE_S, LaunchOrder, Moment, Node, Parts, Recovery, Script};
 use limo_power::{MeterError, Reading};
 use limo_proto::{Frame, MasterToNode};
-use limo_shepherd::{Answer, BootTime, Claim, Handle, Launch, Order, PamSession, Plan, Step};
+use limo_shepherd::{Answer, BootTime, Claim, CommandFailure, Handle, Launch, Order, PamSession, Plan, Step};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
@@ -231,8 +233,10 @@ impl Shell {
             }
             Answer::Stopping { handle, why } => Input::Stopping { handle, why },
             Answer::Exited { handle, ended } => Input::Exited { handle, ended },
-            Answer::Checkpointed { handle, ran } => {
-                Input::Checkpointed { handle, ran: Span::from_ms(i64::try_from(ran).unwrap_or(i64::MAX)) }
+            Answer::Checkpointed { handle, ran, took, failed } => {
+                let span = |ms| Span::from_ms(i64::try_from(ms).unwrap_or(i64::MAX));
+                let kept = Kept { ran: span(ran), took: span(took), failed: failed.map(failure) };
+                Input::Checkpointed { handle, kept }
             }
             Answer::Emptied { handle, left } => Input::Emptied { handle, left },
         };
@@ -357,5 +361,15 @@ impl Shell {
                 vec![Input::NotStarted { handle: launch.handle, code: error.code(), reason: error.to_string() }]
             }
         }
+    }
+}
+
+/// Returns the reason for which a command made no checkpoint.
+fn failure(CommandFailure { status, is_late }: CommandFailure) -> CheckpointFailure {
+    let status = ExitStatus::from_raw(status);
+    match (is_late, status.code()) {
+        (true, _) => CheckpointFailure::TooLong,
+        (false, Some(code)) => CheckpointFailure::Exit(code),
+        (false, None) => CheckpointFailure::Signal(status.signal().unwrap_or(0)),
     }
 }

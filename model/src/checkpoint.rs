@@ -12,13 +12,47 @@ const SHORTEST: Span = Span::from_secs(1);
 /// Longest time between two checkpoints.
 const LONGEST: Span = Span::from_secs(30 * 86_400);
 
-/// A signal at which the processes of a job make a checkpoint, and the running time from one to the next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Longest command for checkpoints, in bytes.
+pub const CHECKPOINT_COMMAND_LIMIT: usize = 4096;
+
+/// The way to make checkpoints of a job, and the running time from one to the next.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Number of the signal on Linux.
-    pub signal: i32,
+    /// The way.
+    pub by: CheckpointBy,
     /// Running time, without suspensions.
     pub every: Span,
+}
+
+/// A way to make a checkpoint of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CheckpointBy {
+    /// The processes of the job make it at this signal, by its number on Linux.
+    Signal(i32),
+    /// A shell makes it by this command.
+    Command(String),
+}
+
+/// The reason for which a command made no checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CheckpointFailure {
+    /// It ended with this code, which is not 0.
+    Exit(i32),
+    /// This signal ended it.
+    Signal(i32),
+    /// It was killed at its time limit.
+    TooLong,
+}
+
+impl fmt::Display for CheckpointFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit(code) => write!(f, "its command ended with code {code}"),
+            Self::Signal(signal) => write!(f, "signal {signal} ended its command"),
+            Self::TooLong => f.write_str("its command took too long"),
+        }
+    }
 }
 
 /// Running time from one checkpoint of a job to the next.
@@ -71,8 +105,11 @@ impl CheckpointEvery {
 pub struct Kept {
     /// Running time up to the last checkpoint, in all attempts together.
     pub ran: Span,
-    /// Duration of the last checkpoint.
+    /// Duration of the last checkpoint; zero if it is unknown.
     pub took: Span,
+    /// The reason, if a later checkpoint failed.
+    #[serde(default)]
+    pub failed: Option<CheckpointFailure>,
 }
 
 impl Kept {

@@ -22,6 +22,8 @@ pub enum Set {
     WithTimeLimit,
     /// Set in a job with checkpoints.
     WithCheckpoints,
+    /// Set in the command that makes checkpoints.
+    InCheckpointCommand,
     /// Set in a task of an array.
     InArray,
     /// Set in a task of an array from the lines of a file.
@@ -38,6 +40,7 @@ impl Set {
             Self::Always => "always",
             Self::WithTimeLimit => "with a time limit",
             Self::WithCheckpoints => "with `--checkpoint`",
+            Self::InCheckpointCommand => "in the command of `--checkpoint`",
             Self::InArray => "in a task of an array",
             Self::WithLines => "with `--each-line`",
             Self::OnAccelerators => "on accelerators",
@@ -59,7 +62,7 @@ const fn in_array(name: &'static str, slurm: &'static str, meaning: &'static str
 }
 
 /// The variables in the order of the page.
-pub const VARIABLES: [Variable; 34] = [
+pub const VARIABLES: [Variable; 35] = [
     always("LIMO_JOB_ID", Some("SLURM_JOB_ID"), "the job's number"),
     always("LIMO_JOB_NAME", Some("SLURM_JOB_NAME"), "the job's name"),
     always("LIMO_JOB_NODELIST", Some("SLURM_JOB_NODELIST"), "the names of its nodes, as a list of hosts"),
@@ -102,6 +105,12 @@ pub const VARIABLES: [Variable; 34] = [
         name: "LIMO_CHECKPOINT_DIR",
         meaning: "the directory for its checkpoints, the same one at each restart",
         set: Set::WithCheckpoints,
+        slurm: None,
+    },
+    Variable {
+        name: "LIMO_JOB_PID",
+        meaning: "the number of the first process of the job on this node",
+        set: Set::InCheckpointCommand,
         slurm: None,
     },
     in_array("LIMO_ARRAY_JOB_ID", "SLURM_ARRAY_JOB_ID", "the array's own number"),

@@ -74,7 +74,9 @@ pub use backoff::Backoff;
 pub use became::Became;
 pub use budget::{Budget, BudgetError, Budgets, Release, ReleaseError};
 pub use causes::{Cause, Causes};
-pub use checkpoint::{Checkpoint, CheckpointEvery, Kept, best_interval};
+pub use checkpoint::{
+    CHECKPOINT_COMMAND_LIMIT, Checkpoint, CheckpointBy, CheckpointEvery, CheckpointFailure, Kept, best_interval,
+};
 pub use chunk::{Arrange, Chunk, Cores};
 pub use clock::{Mono, Now, Wall};
 pub use conditions::{Condition, Conditions, Dependency};

@@ -10,7 +10,7 @@ use crate::ending::Eviction;
 use crate::time::Span;
 
 /// Options of a job for its restarts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Restart {
     /// Most restarts after evictions, instead of [`RestartLimits::restarts`].
     pub most: Option<u32>,
@@ -19,6 +19,9 @@ pub struct Restart {
     /// Signal at which its processes make a checkpoint.
     #[serde(default)]
     pub signal: Option<i32>,
+    /// Command that makes a checkpoint, instead of the signal.
+    #[serde(default)]
+    pub command: Option<String>,
 }
 
 /// Number of evictions of a job, by reason.

@@ -1,27 +1,41 @@
 //! Reports of checkpoints. `lshepherd` has the timer, so that checkpoints go on without this daemon. The node keeps the last
 //! report of each attempt: one that could not be sent is replaced by the next.
 
-use limo_model::Span;
+use limo_model::{Checkpoint, CheckpointBy, Kept};
 use limo_proto::NodeToMaster;
 use limo_shepherd::Handle;
 
+use tracing::warn;
+
 use super::Node;
+use super::lease::ms;
 
 /// The last checkpoint of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checkpointed {
-    /// Running time, without suspensions.
-    pub ran: Span,
+    pub kept: Kept,
     /// True if it was sent. A registration sends it again.
     pub is_told: bool,
 }
 
+/// Returns the checkpoints in the words of an order to `lshepherd`.
+pub(super) fn timed(checkpoint: &Checkpoint) -> (Option<i32>, u64) {
+    let signal = match checkpoint.by {
+        CheckpointBy::Signal(signal) => Some(signal),
+        CheckpointBy::Command(_) => None,
+    };
+    (signal, ms(checkpoint.every))
+}
+
 impl Node {
     /// Handles a checkpoint of a job.
-    pub(super) fn checkpointed(&mut self, handle: Handle, ran: Span) {
+    pub(super) fn checkpointed(&mut self, handle: Handle, kept: Kept) {
         let Some((job, number)) = self.job_of(handle) else { return };
         let Some(attempt) = self.attempts.find(job, number) else { return };
-        attempt.checkpointed = Some(Checkpointed { ran, is_told: false });
+        attempt.checkpointed = Some(Checkpointed { kept, is_told: false });
+        if let Some(failure) = kept.failed {
+            warn!(%job, attempt = %number, %failure, "a checkpoint failed: the last one is kept");
+        }
         self.tell_checkpoints();
     }
 
@@ -35,7 +49,7 @@ impl Node {
             let number = attempt.number;
             if let Some(last) = attempt.checkpointed.as_mut().filter(|last| !last.is_told) {
                 last.is_told = true;
-                news.push(NodeToMaster::Checkpointed { job, attempt: number, ran: last.ran });
+                news.push(NodeToMaster::Checkpointed { job, attempt: number, kept: last.kept });
             }
         }
         news.into_iter().for_each(|message| self.send(message));

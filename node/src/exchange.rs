@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use limo_model::{Attempt, Containment, JobId, NodeSpec, Power, Span};
+use limo_model::{Attempt, Containment, JobId, Kept, NodeSpec, Power, Span};
 use limo_power::{Machine, MeterError, Reading};
 use limo_proto::{Data, DoExec, Frame, MasterToNode, NodeToMaster, StreamId, Text, WindowSize};
 use limo_shepherd::processes::Mark;
@@ -131,10 +131,10 @@ pub enum Input {
         handle: Handle,
         ended: Ended,
     },
-    /// `lshepherd` has sent the job its signal for a checkpoint, after this running time.
+    /// `lshepherd` has made a checkpoint of the job or failed to.
     Checkpointed {
         handle: Handle,
-        ran: Span,
+        kept: Kept,
     },
     /// All processes of the job have ended, except `left` ones that could not be killed.
     Emptied {

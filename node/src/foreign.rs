@@ -88,7 +88,7 @@ impl Node {
             stdin_offset: self.streams.get(&job).map_or(0, JobIo::stdin_offset),
             kept: self.streams.get(&job).map(JobIo::kept).unwrap_or_default(),
             is_evicted: attempt.is_evicted,
-            checkpointed: attempt.checkpointed.map(|checkpointed| checkpointed.ran),
+            checkpointed: attempt.checkpointed.map(|checkpointed| checkpointed.kept),
         });
         let attempts: Vec<_> = attempts.collect();
         let (spec, instance, boot) = (self.spec.clone(), self.instance.clone(), self.boot.clone());

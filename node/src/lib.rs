@@ -226,7 +226,7 @@ impl Node {
             Input::NotStarted { handle, code, reason } => self.launch_failed(handle, code, reason),
             Input::Stopping { handle, why } => self.timer_stops(handle, why),
             Input::Exited { handle, ended } => self.exited(handle, &ended),
-            Input::Checkpointed { handle, ran } => self.checkpointed(handle, ran),
+            Input::Checkpointed { handle, kept } => self.checkpointed(handle, kept),
             Input::Emptied { handle, left } => self.emptied(handle, left),
             Input::Reached { job } => self.reached(job),
             Input::Swept { job, left } => self.swept_away(job, left),

@@ -24,6 +24,7 @@ impl Node {
             MasterToNode::Go { job, attempt, expected } => self.go((job, attempt), expected),
             MasterToNode::Drop { job, attempt } => self.withdrawn(job, attempt),
             MasterToNode::Stop { job, attempt, grace } => self.stop(job, attempt, super::duration(grace)),
+            MasterToNode::Evict { job, attempt, grace } => self.evict(job, attempt, super::duration(grace)),
             MasterToNode::Signal { job, attempt, signal } => self.signal(job, attempt, signal),
             MasterToNode::EndedAck { job, attempt } => self.end_acknowledged(job, attempt),
             MasterToNode::ReadFrom { job, stdout, stderr } => self.resume(job, stdout, stderr),

@@ -173,7 +173,7 @@ impl Node {
             let grace = attempt.kill_grace;
             warn!(%job, attempt = %number, "job evicted: the owner of the machine needs it");
             self.record(Record::Evicted { job, attempt: number });
-            self.stop(job, number, grace);
+            self.evict(job, number, grace);
             self.keep_owner();
         }
     }

@@ -140,7 +140,7 @@ impl Node {
             handle,
             time_limit: exec.time_limit.map(ms).filter(|_| !faults::has(Fault::LimitForgotten)),
             warning: exec.warning.map(|warning| (warning.signal, ms(warning.before))),
-            checkpoint: exec.checkpoint.map(|checkpoint| (checkpoint.signal, ms(checkpoint.every))),
+            checkpoint: exec.checkpoint.as_ref().map(super::checkpoints::timed),
             // The lease includes the grace, so the grace must not be longer.
             kill_grace: ms(exec.kill_grace),
             lease: lease.filter(|_| !faults::has(Fault::LeaseForgotten)),

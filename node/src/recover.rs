@@ -150,7 +150,7 @@ impl Node {
     fn disown(&mut self, (job, attempt): (JobId, Number), survivor: &Survivor) {
         let handle = survivor.handle;
         warn!(%job, %attempt, "a shepherd holds a job that the records do not have; the job is ended");
-        self.order(Order::Stop { handle, grace: 0 });
+        self.order(Order::Stop { handle, grace: 0, evicts: false });
         self.effect(Effect::Release { job, attempt, handle: Some(handle) });
     }
 

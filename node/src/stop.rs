@@ -30,6 +30,15 @@ impl Node {
     /// Sends TERM to the job, and KILL to all of its processes after `grace`. A repeated request does not postpone
     /// KILL.
     pub(super) fn stop(&mut self, job: JobId, number: Number, grace: Duration) {
+        self.end_job((job, number), grace, false);
+    }
+
+    /// Like [`Node::stop`], but a job that makes checkpoints makes one first, within `grace`.
+    pub(super) fn evict(&mut self, job: JobId, number: Number, grace: Duration) {
+        self.end_job((job, number), grace, true);
+    }
+
+    fn end_job(&mut self, (job, number): (JobId, Number), grace: Duration, evicts: bool) {
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);
         };
@@ -40,19 +49,19 @@ impl Node {
                 let suspended = matches!(attempt.state, State::Suspended(_));
                 info!(%job, ?grace, "stopping the job");
                 attempt.state = State::Stopping(running);
-                self.order(Order::Stop { handle: running.handle, grace: grace_ms });
+                self.order(Order::Stop { handle: running.handle, grace: grace_ms, evicts });
                 if suspended {
                     self.goes_on(job);
                 }
             }
             State::Stopping(Running { handle, .. }) => {
                 let handle = *handle;
-                self.order(Order::Stop { handle, grace: grace_ms });
+                self.order(Order::Stop { handle, grace: grace_ms, evicts });
             }
             State::Starting(starting) => {
                 starting.stopping = true;
                 match starting.stage {
-                    Stage::Ordered(handle) => self.order(Order::Stop { handle, grace: grace_ms }),
+                    Stage::Ordered(handle) => self.order(Order::Stop { handle, grace: grace_ms, evicts }),
                     Stage::Recording | Stage::LookingUp { .. } => self.stopped_early(job, number),
                 }
             }

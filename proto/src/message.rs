@@ -6,8 +6,8 @@
 //! Without `JobAck` the master sends no `Go`, so it may give the job to another node.
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Factor, JobId, JobShare, ModeSetting, NodeSpec, Outcome, PartRule, Power, Preset,
-    Price, Profile, ProfileKey, REASON_LIMIT, Request, Reservation, Slowdown, SlowdownKey, Span, UnitName, Usage,
+    Attempt, Band, Budgets, Curve, Factor, JobId, JobShare, Kept, ModeSetting, NodeSpec, Outcome, PartRule, Power,
+    Preset, Price, Profile, ProfileKey, REASON_LIMIT, Request, Reservation, Slowdown, SlowdownKey, UnitName, Usage,
     UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
@@ -74,8 +74,8 @@ pub enum NodeToMaster {
     Owner { is_there: bool },
     /// The node ends the attempt by itself, because its owner has suspended it for too long. The end follows.
     Evicted { job: JobId, attempt: Attempt },
-    /// The attempt was asked for a checkpoint after this running time, without suspensions.
-    Checkpointed { job: JobId, attempt: Attempt, ran: Span },
+    /// What the last checkpoint of the attempt keeps. A signal for one counts as a checkpoint.
+    Checkpointed { job: JobId, attempt: Attempt, kept: Kept },
 }
 
 /// The reason for a refusal or failure, for people.

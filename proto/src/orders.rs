@@ -59,6 +59,8 @@ pub enum MasterToNode {
     /// each one that was suspended for `evict_after`. With `None`, it only reports the owner. Also holds without a master.
     /// Repeated after a broken connection.
     Owners { evict_after: Option<Span> },
+    /// Like `Stop`, but a job that makes checkpoints makes one first, within `grace`.
+    Evict { job: JobId, attempt: Attempt, grace: Span },
 }
 
 /// A job for a node, before the permission to run it.
@@ -96,6 +98,6 @@ pub struct DoExec {
     pub share: Option<Share>,
     /// Time for which the node may run it without an answer from the master. Only a requeueable job has one.
     pub lease: Option<Lease>,
-    /// A signal that the node sends again and again for checkpoints.
+    /// The checkpoints that the node makes of it.
     pub checkpoint: Option<Checkpoint>,
 }

@@ -1,7 +1,7 @@
 //! Registration of a node: its description, then its attempts in pieces, then their number. The pieces allow thousands
 //! of jobs after a long absence of the master.
 
-use limo_model::{Attempt, Containment, JobId, JournalId, NodeSpec, Outcome, Span, Usage};
+use limo_model::{Attempt, Containment, JobId, JournalId, NodeSpec, Outcome, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::bound::List;
@@ -72,8 +72,8 @@ pub struct AttemptReport {
     pub kept: Kept,
     /// True after [`NodeToMaster::Evicted`].
     pub is_evicted: bool,
-    /// The running time of the last [`NodeToMaster::Checkpointed`].
-    pub checkpointed: Option<Span>,
+    /// Content of the last [`NodeToMaster::Checkpointed`].
+    pub checkpointed: Option<limo_model::Kept>,
 }
 
 /// Offsets at the node's ends of an attempt's streams. The end of a stream counts as one more byte.

@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Allowance, Band, Budget, Budgets, Containment, Cores, Dependency, Energy, Estimate, Evictions, JobEnd, JobId,
-    JobShare, Memory, Meter, Mode, ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span, Standing,
-    TaskCounts, Tasks, Time, UnitKind, UsedUp, Wait, Widths,
+    Allowance, Band, Budget, Budgets, CheckpointFailure, Containment, Cores, Dependency, Energy, Estimate, Evictions,
+    JobEnd, JobId, JobShare, Memory, Meter, Mode, ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span,
+    Standing, TaskCounts, Tasks, Time, UnitKind, UsedUp, Wait, Widths,
 };
 use serde::{Deserialize, Serialize};
 
@@ -127,6 +127,9 @@ pub struct JobReport {
     /// Running time up to its last checkpoint, in all attempts together; `None` before the first one.
     #[serde(default)]
     pub kept: Option<Span>,
+    /// The reason, if a checkpoint has failed since.
+    #[serde(default)]
+    pub checkpoint_failed: Option<CheckpointFailure>,
 }
 
 /// The tasks of a job that are placed one by one.

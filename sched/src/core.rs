@@ -90,6 +90,7 @@ impl Core {
             reliefs: Reliefs::default(),
             program: None,
             session_begins: Vec::new(),
+            learned: Vec::new(),
         };
         Self { cluster: Cluster::of(state, now) }
     }
@@ -105,8 +106,7 @@ impl Core {
         &self.cluster.state
     }
 
-    /// Records one event; decides nothing. A refused event changes nothing. `now` must not decrease; an earlier time
-    /// counts as the last one.
+    /// Records one event; decides nothing. A refused event changes nothing. An earlier time counts as the last one.
     ///
     /// # Errors
     /// [`Refused`] if the event is impossible; it must not be journalled then.

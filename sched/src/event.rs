@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use limo_model::{
-    Attempt, Band, Budgets, Curve, Energy, Eviction, Factor, Fairshare, Groups, JobId, JobShare, Lease, ModeSetting,
-    NodeId, NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey, Queues, Quotas,
-    Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
+    Attempt, Band, Budgets, CheckpointFailure, Curve, Energy, Eviction, Factor, Fairshare, Groups, JobId, JobShare,
+    Lease, ModeSetting, NodeId, NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey,
+    Queues, Quotas, Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -292,12 +292,15 @@ pub enum Event {
         node: NodeId,
         why: Eviction,
     },
-    /// A checkpoint of an attempt is complete: the first `ran` of its running time need not be repeated. It took `took`.
+    /// A checkpoint of an attempt is complete: the first `ran` of its running time need not be repeated. It took `took`. If
+    /// a later one failed, contains the reason.
     Checkpointed {
         job: JobId,
         attempt: Attempt,
         ran: Span,
         took: Span,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        failed: Option<CheckpointFailure>,
     },
     /// The sessions of the owners at some nodes, past and future, are known in total, for ranks by the whole of a trace.
     /// They replace what was known before.

@@ -6,6 +6,7 @@ mod arrivals;
 mod clock;
 mod groups;
 mod job;
+mod learned;
 mod node;
 mod parts;
 mod program;
@@ -35,6 +36,7 @@ pub use array::{Array, Ended};
 pub use arrivals::Arrivals;
 pub use clock::Clock;
 pub use job::{Assignment, Job, Phase, Running};
+pub(crate) use learned::{LearnedValues, hour_of_week};
 pub(crate) use node::Change;
 pub use node::{Drained, Held, Node, Owner, Reading, Sleep};
 pub use parts::{PartEnd, joined};
@@ -117,6 +119,9 @@ pub struct State {
     /// Begins of sessions, while they are ranked: for nodes in no group, then for each group in the order of names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) session_begins: Vec<SessionBegins>,
+    /// What the rank `learned` knows: about nodes in no group, then about each group in the order of names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) learned: Vec<LearnedValues>,
 }
 
 /// The choices of operators, and the mode that follows from prices.
@@ -266,7 +271,21 @@ impl State {
 
     /// Returns true if begins of sessions are ranked.
     pub(crate) fn counts_begins(&self) -> bool {
-        self.settings.chosen_parts().placement == PlacementRule::Pool && self.settings.options.pool.rank == PoolRank::S6
+        self.ranks_by(PoolRank::S6)
+    }
+
+    /// Returns true if ends of attempts change the ranks of groups.
+    pub(crate) fn learns(&self) -> bool {
+        self.ranks_by(PoolRank::Learned)
+    }
+
+    fn ranks_by(&self, rank: PoolRank) -> bool {
+        self.settings.chosen_parts().placement == PlacementRule::Pool && self.settings.options.pool.rank == rank
+    }
+
+    /// Returns what the rank `learned` knows about a group at an hour of the week.
+    pub(crate) fn learned_at(&self, group: Option<u16>, hour: u8) -> i32 {
+        self.learned.get(group_place(group)).map_or(0, |values| values.at(hour))
     }
 
     /// Returns the number of sessions that lately began in a group.

@@ -16,6 +16,15 @@ pub enum Why {
     Lease,
 }
 
+/// The end of a command that made no checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandFailure {
+    /// Status as in `waitpid(2)`.
+    pub status: i32,
+    /// True if it was killed at its time limit.
+    pub is_late: bool,
+}
+
 /// The end of a command, with the resources that it and its awaited children used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
@@ -76,8 +85,9 @@ pub enum Answer {
     Trouble { text: String },
     /// Bytes of output were added to their memory, or bytes of stdin were released.
     Moved { handle: Handle },
-    /// The job was sent its signal for a checkpoint, after `ran` milliseconds of running. A later one replaces it.
-    Checkpointed { handle: Handle, ran: u64 },
+    /// The last checkpoint is that after `ran` milliseconds of running, which took `took` milliseconds; 0 if this is unknown. If a
+    /// later command for a checkpoint failed, contains how. A later answer replaces this one.
+    Checkpointed { handle: Handle, ran: u64, took: u64, failed: Option<CommandFailure> },
     /// The job was forgotten, and another one may be launched.
     Ready,
 }
@@ -115,6 +125,8 @@ mod tag {
     pub const HALTED: u16 = 18;
     pub const EXCEEDED_MEMORY: u16 = 19;
     pub const FREEZES: u16 = 20;
+    pub const TOOK: u16 = 21;
+    pub const LATE: u16 = 22;
 }
 
 impl Why {
@@ -210,7 +222,12 @@ impl Answer {
                 .number(tag::WHY, ended.why.number())
                 .maybe(tag::EXCEEDED_MEMORY, ended.exceeded_memory)
                 .finish(),
-            Self::Checkpointed { handle, ran } => of(CHECKPOINTED, handle).number(tag::ELAPSED, *ran).finish(),
+            Self::Checkpointed { handle, ran, took, failed } => of(CHECKPOINTED, handle)
+                .number(tag::ELAPSED, *ran)
+                .maybe(tag::TOOK, Some(*took).filter(|took| *took > 0))
+                .maybe(tag::STATUS, failed.map(|failed| bits(failed.status)))
+                .flag(tag::LATE, failed.is_some_and(|failed| failed.is_late))
+                .finish(),
             Self::Emptied { handle, left } => of(EMPTIED, handle).number(tag::LEFT, (*left).into()).finish(),
             Self::Trouble { text } => Writer::new(TROUBLE).bytes(tag::REASON, text.as_bytes()).finish(),
         }
@@ -249,7 +266,16 @@ impl Answer {
                     exceeded_memory: fields.maybe(tag::EXCEEDED_MEMORY)?,
                 },
             },
-            CHECKPOINTED => Self::Checkpointed { handle: handle()?, ran: fields.number(tag::ELAPSED)? },
+            CHECKPOINTED => {
+                let is_late = fields.flag(tag::LATE)?;
+                let status = fields.maybe(tag::STATUS)?.map(|status| signed(tag::STATUS, status)).transpose()?;
+                Self::Checkpointed {
+                    handle: handle()?,
+                    ran: fields.number(tag::ELAPSED)?,
+                    took: fields.maybe(tag::TOOK)?.unwrap_or(0),
+                    failed: status.map(|status| CommandFailure { status, is_late }),
+                }
+            }
             EMPTIED => Self::Emptied { handle: handle()?, left: narrow(tag::LEFT, fields.number(tag::LEFT)?)? },
             TROUBLE => Self::Trouble { text: fields.text(tag::REASON)? },
             kind => return Err(DecodeError::Kind { kind }),
@@ -299,7 +325,13 @@ mod tests {
             exited(Why::Lease),
             Answer::Exited { handle, ended: Ended { exceeded_memory, ..ended } },
             Answer::Emptied { handle, left: 3 },
-            Answer::Checkpointed { handle, ran: 1 << 40 },
+            Answer::Checkpointed { handle, ran: 1 << 40, took: 0, failed: None },
+            Answer::Checkpointed {
+                handle,
+                ran: 0,
+                took: 9,
+                failed: Some(CommandFailure { status: -1, is_late: true }),
+            },
             Answer::Trouble { text: String::new() },
         ] {
             assert_eq!(Answer::decode(&answer.encode()), Ok(answer));

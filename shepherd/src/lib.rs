@@ -15,7 +15,7 @@ mod plan;
 pub mod processes;
 mod ring;
 
-pub use answer::{Answer, Ended, Holds, Why};
+pub use answer::{Answer, CommandFailure, Ended, Holds, Why};
 pub use boottime::BootTime;
 pub use channel::{ChannelError, MAX_DESCRIPTORS, Received, Taken, pair, receive, send, send_launch, take_plan};
 pub use fields::DecodeError;

@@ -87,8 +87,9 @@ pub struct Launch {
     pub time_limit: Option<u64>,
     /// A signal for the process group, and its time before the limit.
     pub warning: Option<(i32, u64)>,
-    /// A signal for the process group, and the running time from one to the next, without suspensions.
-    pub checkpoint: Option<(i32, u64)>,
+    /// A signal for the process group, or `None` for the command of the plan, and the running time from one checkpoint to the
+    /// next, without suspensions.
+    pub checkpoint: Option<(Option<i32>, u64)>,
     /// Time between TERM and KILL when a timer ends the job.
     pub kill_grace: u64,
     /// End of the lease, if the job has one. A later `Order::Lease` moves the end of every lease.
@@ -113,8 +114,9 @@ pub enum Order {
     Launch(Launch),
     /// Sends a signal to the job's process group.
     Signal { handle: Handle, signal: i32 },
-    /// Sends TERM, and KILL after `grace` milliseconds. The earliest KILL counts.
-    Stop { handle: Handle, grace: u64 },
+    /// Sends TERM, and KILL after `grace` milliseconds. The earliest KILL counts. With `evicts`, the job continues and makes a
+    /// checkpoint before TERM, if it makes any.
+    Stop { handle: Handle, grace: u64, evicts: bool },
     /// Moves the end of all leases, even to an earlier time.
     Lease { until: BootTime },
     /// The job is suspended or continues. Its time limit is paused during a suspension. A job in a control group that can be
@@ -176,6 +178,7 @@ mod tag {
     pub const COLUMNS: u16 = 19;
     pub const CHECKPOINT: u16 = 20;
     pub const CHECKPOINT_EVERY: u16 = 21;
+    pub const EVICTS: u16 = 22;
 }
 
 pub(crate) use tag::{KEPT, PLAN};
@@ -203,8 +206,9 @@ impl Order {
                 .number(tag::HANDLE, handle.0)
                 .number(tag::SIGNAL, u64::try_from(*signal).unwrap_or(0))
                 .finish(),
-            Self::Stop { handle, grace } => {
-                Writer::new(STOP).number(tag::HANDLE, handle.0).number(tag::GRACE, *grace).finish()
+            Self::Stop { handle, grace, evicts } => {
+                let mut writer = Writer::new(STOP);
+                writer.number(tag::HANDLE, handle.0).number(tag::GRACE, *grace).flag(tag::EVICTS, *evicts).finish()
             }
             Self::Lease { until } => Writer::new(LEASE).number(tag::LEASE, until.0).finish(),
             Self::Frozen { handle, on } => {
@@ -240,7 +244,10 @@ impl Order {
             },
             LAUNCH => Self::Launch(Launch {
                 warning: timed_signal(&fields, (tag::WARNING, tag::WARN_BEFORE))?,
-                checkpoint: timed_signal(&fields, (tag::CHECKPOINT, tag::CHECKPOINT_EVERY))?,
+                checkpoint: match fields.maybe(tag::CHECKPOINT_EVERY)? {
+                    Some(every) => Some((maybe_signal(&fields, tag::CHECKPOINT)?, every)),
+                    None => None,
+                },
                 handle: handle()?,
                 time_limit: fields.maybe(tag::TIME_LIMIT)?,
                 kill_grace: fields.maybe(tag::KILL_GRACE)?.unwrap_or(0),
@@ -250,7 +257,9 @@ impl Order {
                 kept: Kept::of(fields.maybe(tag::KEPT)?.unwrap_or(0)),
             }),
             SIGNAL => Self::Signal { handle: handle()?, signal: narrow(tag::SIGNAL, fields.number(tag::SIGNAL)?)? },
-            STOP => Self::Stop { handle: handle()?, grace: fields.number(tag::GRACE)? },
+            STOP => {
+                Self::Stop { handle: handle()?, grace: fields.number(tag::GRACE)?, evicts: fields.flag(tag::EVICTS)? }
+            }
             LEASE => Self::Lease { until: BootTime(fields.number(tag::LEASE)?) },
             FROZEN => Self::Frozen { handle: handle()?, on: fields.flag(tag::ON)? },
             REMOVE_CARRIED => Self::RemoveCarried {
@@ -273,20 +282,22 @@ pub(crate) fn claim_of(fields: &Fields<'_>, (job, attempt): (u16, u16)) -> Resul
 
 /// Returns a signal and its time in two fields, if both are present.
 fn timed_signal(fields: &Fields<'_>, (signal, time): (u16, u16)) -> Result<Option<(i32, u64)>, DecodeError> {
-    match (fields.maybe(signal)?, fields.maybe(time)?) {
-        (Some(number), Some(time)) => Ok(Some((narrow(signal, number)?, time))),
-        _ => Ok(None),
-    }
+    Ok(maybe_signal(fields, signal)?.zip(fields.maybe(time)?))
+}
+
+/// Returns the signal in a field, if it is present.
+fn maybe_signal(fields: &Fields<'_>, tag: u16) -> Result<Option<i32>, DecodeError> {
+    fields.maybe(tag)?.map(|number| narrow(tag, number)).transpose()
 }
 
 impl Launch {
     pub(crate) fn writer(&self) -> Writer {
         let mut writer = Writer::new(LAUNCH);
-        let number = |signal: Option<(i32, u64)>| signal.and_then(|(signal, _)| u64::try_from(signal).ok());
+        let number = |signal: Option<i32>| signal.and_then(|signal| u64::try_from(signal).ok());
         writer
             .number(tag::HANDLE, self.handle.0)
             .maybe(tag::TIME_LIMIT, self.time_limit)
-            .maybe(tag::WARNING, number(self.warning))
+            .maybe(tag::WARNING, number(self.warning.map(|(signal, _)| signal)))
             .maybe(tag::WARN_BEFORE, self.warning.map(|(_, before)| before))
             .number(tag::KILL_GRACE, self.kill_grace)
             .maybe(tag::LEASE, self.lease.map(|until| until.0))
@@ -294,7 +305,7 @@ impl Launch {
             .maybe(tag::JOB, self.claim.map(|claim| claim.job))
             .maybe(tag::ATTEMPT, self.claim.map(|claim| claim.attempt.into()))
             .maybe(tag::KEPT, Some(self.kept.bits()).filter(|bits| *bits != 0))
-            .maybe(tag::CHECKPOINT, number(self.checkpoint))
+            .maybe(tag::CHECKPOINT, number(self.checkpoint.and_then(|(signal, _)| signal)))
             .maybe(tag::CHECKPOINT_EVERY, self.checkpoint.map(|(_, every)| every));
         writer
     }
@@ -311,7 +322,7 @@ mod tests {
             handle,
             time_limit: Some(3000),
             warning: Some((10, 500)),
-            checkpoint: Some((12, 60_000)),
+            checkpoint: Some((Some(12), 60_000)),
             kill_grace: 5,
             lease: Some(BootTime(77)),
             launch_deadline: 30_000,
@@ -330,8 +341,10 @@ mod tests {
             Order::Launch(Launch { claim: None, kept: Kept::default(), ..launch }),
             Order::Launch(launch),
             Order::Launch(Launch { time_limit: None, lease: None, checkpoint: None, ..launch }),
+            Order::Launch(Launch { checkpoint: Some((None, 1)), ..launch }),
             Order::Signal { handle, signal: 35 },
-            Order::Stop { handle, grace: 0 },
+            Order::Stop { handle, grace: 0, evicts: false },
+            Order::Stop { handle, grace: 9, evicts: true },
             Order::Lease { until: BootTime(1 << 40) },
             Order::Frozen { handle, on: true },
             Order::Extend { handle, limit: u64::MAX },

@@ -151,6 +151,8 @@ pub struct Plan {
     pub session: Option<PamSession>,
     /// Directory for checkpoints, relative to `directory`, which is made if it does not exist.
     pub checkpoints: Option<Vec<u8>>,
+    /// Command for `/bin/sh` that makes a checkpoint.
+    pub checkpoint_command: Option<Vec<u8>>,
 }
 
 const PLAN: u16 = 100;
@@ -183,6 +185,7 @@ mod tag {
     pub const PAM_SERVICE: u16 = 25;
     pub const PAM_USER: u16 = 26;
     pub const CHECKPOINTS: u16 = 27;
+    pub const CHECKPOINT_COMMAND: u16 = 28;
 }
 
 impl Plan {
@@ -229,6 +232,9 @@ impl Plan {
         }
         if let Some(name) = &self.checkpoints {
             writer.bytes(tag::CHECKPOINTS, name);
+        }
+        if let Some(command) = &self.checkpoint_command {
+            writer.bytes(tag::CHECKPOINT_COMMAND, command);
         }
         writer.finish()
     }
@@ -287,6 +293,7 @@ impl Plan {
             no_new_privs: fields.flag(tag::NO_NEW_PRIVS)?,
             session,
             checkpoints: some(tag::CHECKPOINTS),
+            checkpoint_command: some(tag::CHECKPOINT_COMMAND),
         })
     }
 }
@@ -318,6 +325,7 @@ mod tests {
             no_new_privs: true,
             session: Some(PamSession { service: "limo".into(), user: "alice".into() }),
             checkpoints: Some(b"limo-checkpoint-7".to_vec()),
+            checkpoint_command: Some(b"./save".to_vec()),
         };
         assert_eq!(Plan::decode(&full.encode()), Ok(full));
         let empty = Plan::default();

@@ -74,6 +74,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         widths: None,
         evictions: Default::default(),
         kept: None,
+        checkpoint_failed: None,
     }
 }
 

@@ -86,6 +86,8 @@ pub struct JobJson {
     evictions_by_reboot: u32,
     /// Running time up to the last checkpoint, in all attempts together.
     checkpoint_kept_s: Option<f64>,
+    /// Reason, if a checkpoint has failed since the last one.
+    checkpoint_failed: Option<String>,
 }
 
 /// Packed tasks: their number, and those on each of the job's nodes.
@@ -208,6 +210,7 @@ impl JobJson {
             evictions_by_owner: job.evictions.by_owner,
             evictions_by_reboot: job.evictions.by_reboot,
             checkpoint_kept_s: job.kept.map(|ran| ran.secs()),
+            checkpoint_failed: job.checkpoint_failed.map(|failure| failure.to_string()),
         }
     }
 }

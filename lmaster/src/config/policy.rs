@@ -141,7 +141,7 @@ pub(super) struct PolicyLayer {
     /// Let a job wait for a window of this length, instead of taking a longer one [default: false]
     #[arg(long, value_name = "BOOL", env = "LIMO_WINDOW_WAITS")]
     window_waits: Option<bool>,
-    /// Order of the free nodes under the placement pool: S1, S2, S3a, S3b, S4, S5a, S5b or S6 [default: S1]
+    /// Order of the free nodes under the placement pool: S1, S2, S3a, S3b, S4, S5a, S5b, S6 or learned [default: S1]
     #[arg(long, value_name = "RANK", env = "LIMO_POOL_RANK")]
     pool_rank: Option<PoolRank>,
     /// Sessions of owners that count for the ranks S3 and S5: those of the past, or of a trace [default: past]

@@ -265,9 +265,8 @@ impl Controller {
             };
             self.take_back(job, attempt, &reason);
         } else {
-            let grace = self.grace_of(job);
             for peer in peers {
-                self.tell_node(peer, MasterToNode::Stop { job, attempt, grace });
+                self.tell_node(peer, self.stop_order(job, attempt));
             }
         }
     }
@@ -341,7 +340,17 @@ impl Controller {
     pub(super) fn repeated_stop(&self, job: JobId, attempt: Attempt) -> Option<MasterToNode> {
         let stopping = self.assignment(job, attempt)?.stop.as_ref().is_some_and(|(_, told)| *told);
         let told = (stopping || self.is_doomed(job)) && !faults::has(Fault::StopNotRepeated);
-        told.then_some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) })
+        told.then(|| self.stop_order(job, attempt))
+    }
+
+    /// Returns the order to end an attempt; an evicted one makes a checkpoint first.
+    pub(super) fn stop_order(&self, job: JobId, attempt: Attempt) -> MasterToNode {
+        let grace = self.grace_of(job);
+        let stop = self.assignment(job, attempt).and_then(|assignment| assignment.stop.as_ref());
+        match stop {
+            Some((StopReason::Evicted { .. }, _)) => MasterToNode::Evict { job, attempt, grace },
+            _ => MasterToNode::Stop { job, attempt, grace },
+        }
     }
 }
 

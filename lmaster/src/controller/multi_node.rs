@@ -253,7 +253,7 @@ impl Controller {
         match verdict {
             Verdict::Forget if self.assignments.may_be_released(job, attempt) => {
                 // Others may have begun, so this part must end with them although it has not begun.
-                return Some(MasterToNode::Stop { job, attempt, grace: self.grace_of(job) });
+                return Some(self.stop_order(job, attempt));
             }
             Verdict::Forget => self.take_back(job, attempt, UNWANTED),
             // No node has begun. A node without a record was not released, because `Go` follows the intents of all

@@ -122,7 +122,7 @@ impl Controller {
             NodeToMaster::Unfit { reason } => self.is_unfit(node, reason.into_string()),
             NodeToMaster::Owner { is_there } => self.owner_reported(node, is_there),
             NodeToMaster::Evicted { job, attempt } => self.evicted(node, job, attempt),
-            NodeToMaster::Checkpointed { job, attempt, ran } => self.checkpointed(node, (job, attempt), ran),
+            NodeToMaster::Checkpointed { job, attempt, kept } => self.checkpointed(node, (job, attempt), kept),
             NodeToMaster::SleepFailed { reason } => self.sleepers.sleep_failed(&mut self.tx, node, &reason),
         }
     }

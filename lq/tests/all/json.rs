@@ -33,7 +33,7 @@ async fn jobs_have_the_keys_that_others_build_on() {
         "wait_reason": reason, "wait_kind": "band", "estimate": null, "energy_j": null, "cost_eur": null,
         "start_now_cost_eur": null, "emulated": false, "energy_measured": null, "energy_confidence": null, "stdout_path": null, "stderr_path": null,
         "held_by": null, "begin_unix_ms": null, "dependencies": [], "array_id": null, "task": null, "array": null,
-        "unreachable": [], "evictions_by_owner": 0, "evictions_by_reboot": 0, "checkpoint_kept_s": null,
+        "unreachable": [], "evictions_by_owner": 0, "evictions_by_reboot": 0, "checkpoint_kept_s": null, "checkpoint_failed": null,
     });
     for key in ["energy_limit_j", "cost_limit_eur", "used_up", "packed", "explores_cap_w", "queue"] {
         expected[key] = Value::Null;

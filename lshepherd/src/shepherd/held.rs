@@ -69,14 +69,6 @@ impl Shepherd {
         self.answers.push_back(answer);
     }
 
-    /// Tells about a checkpoint. This answer replaces earlier ones, so that their number does not grow.
-    pub(super) fn checkpointed(&mut self, handle: Handle, ran: u64) {
-        let is_later = |answer: &Answer| !matches!(answer, Answer::Checkpointed { handle: of, .. } if *of == handle);
-        self.attempts.get_mut(&handle).into_iter().for_each(|attempt| attempt.told.retain(is_later));
-        self.answers.retain(is_later);
-        self.tell(handle, Answer::Checkpointed { handle, ran });
-    }
-
     /// Handles the end of an attempt without processes or output. Forgets it, unless `lslave` must release it first.
     pub(super) fn over(&mut self, handle: Handle) {
         self.remove_carried(handle);
@@ -103,7 +95,9 @@ impl Shepherd {
     }
 
     fn forget(&mut self, handle: Handle) {
-        let claim = self.attempts.remove(&handle).and_then(|attempt| attempt.claim);
+        let Some(attempt) = self.attempts.remove(&handle) else { return };
+        self.abandoned.extend(attempt.command.and_then(|command| command.into_running()));
+        let claim = attempt.claim;
         if let Some((home, _)) = self.home.as_mut().filter(|_| claim.is_some())
             && let Err(error) = home.claim(None)
         {

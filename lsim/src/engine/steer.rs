@@ -195,7 +195,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let made = done.made;
         if made.checkpoints > 0 {
             let took = made.cost.scaled(1, made.checkpoints);
-            self.apply(&Event::Checkpointed { job: id, attempt, ran: made.kept, took })?;
+            self.apply(&Event::Checkpointed { job: id, attempt, ran: made.kept, took, failed: None })?;
         }
         let kept = self.core.job(id).map_or(Span::ZERO, |job| job.kept.ran);
         let used = self.leave(id, &run);

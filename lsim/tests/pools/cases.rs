@@ -121,7 +121,7 @@ impl PoolCase {
         }
         sessions.sort_by_key(|session| (session.login, session.node));
         reboots.sort_by_key(|reboot| (reboot.at, reboot.node));
-        let rank = PoolRank::NAMES[(seed % 8) as usize].1;
+        let rank = PoolRank::NAMES[(seed % 9) as usize].1;
         let rest = draws.one_of(&[None, Some(0), Some(1), Some(60), Some(600), Some(1_800)]);
         Self {
             start,

@@ -4,6 +4,8 @@
 //! At equal times owners leave, then come; then reboots begin, and jobs are submitted. Then computers are awake, asleep and
 //! restarted, jobs begin, and jobs end, one by one; jobs that wait start after each of these. Evictions come last.
 
+use std::collections::BTreeMap;
+
 use lsim::engine::NodeActivity;
 
 use super::cases::{CaseJob, CaseOwners, DAY, PoolCase, SWITCH};
@@ -58,6 +60,7 @@ pub struct NaiveJob {
     /// Seconds of the attempt with transfers, and with work.
     pub moved: i64,
     pub worked: i64,
+    started: i64,
     /// Number of its begin among those of all jobs.
     pub begun: u64,
     /// True if it is to be evicted, or removed.
@@ -98,6 +101,8 @@ pub struct NaivePool<'a> {
     begun: u64,
     /// Time after which no reboot begins: the last logout or submission.
     last: i64,
+    /// By group and hour of the week: the value of the rank `learned`, in milliseconds.
+    learned: BTreeMap<(usize, i64), i64>,
     pub outcome: PoolOutcome,
 }
 
@@ -122,6 +127,7 @@ impl<'a> NaivePool<'a> {
             output: of.output,
             moved: 0,
             worked: 0,
+            started: 0,
             begun: 0,
             is_evicted: false,
             is_removed: false,
@@ -136,7 +142,7 @@ impl<'a> NaivePool<'a> {
         };
         let nodes = case.group_of_nodes().into_iter().map(node).collect();
         let jobs = case.jobs.iter().map(job).collect();
-        let mut pool = Self { case, nodes, jobs, orders: 0, begun: 0, last, outcome };
+        let mut pool = Self { case, nodes, jobs, orders: 0, begun: 0, last, learned: BTreeMap::new(), outcome };
         let mut now = case.start;
         pool.plan(now);
         loop {
@@ -311,7 +317,25 @@ impl<'a> NaivePool<'a> {
         self.nodes[node].idle_since = now;
     }
 
+    /// Returns the learned value of a group for an hour of the week.
+    pub fn learned(&self, group: usize, now: i64) -> i64 {
+        self.learned.get(&(group, now / 3_600 % 168)).copied().unwrap_or(0)
+    }
+
+    /// Learns from an attempt: the seconds that it ran are wasted if it was evicted.
+    fn learn(&mut self, job: usize, is_evicted: bool) {
+        let of = &self.jobs[job];
+        let ran = of.moved + of.worked;
+        if of.phase != NaivePhase::Assigned && ran > 0 {
+            let reward = if is_evicted { -ran } else { ran }.clamp(-3_600, 3_600) * 1_000;
+            let (group, hour) = (self.nodes[of.node].group, of.started / 3_600 % 168);
+            let value = self.learned.entry((group, hour)).or_default();
+            *value += (reward - *value).div_euclid(8);
+        }
+    }
+
     pub fn evict(&mut self, job: usize, cause: usize, now: i64) {
+        self.learn(job, true);
         self.count_transfers(job);
         let (of, case) = (&mut self.jobs[job], &self.case.jobs[job]);
         let wasted = &mut self.outcome.wasted[cause];
@@ -331,6 +355,7 @@ impl<'a> NaivePool<'a> {
     pub fn begin(&mut self, job: usize, now: i64) {
         self.begun += 1;
         self.jobs[job].begun = self.begun;
+        self.jobs[job].started = now;
         self.jobs[job].phase = NaivePhase::Running;
         let node = self.jobs[job].node;
         if self.nodes[node].owners > 0 {
@@ -339,6 +364,7 @@ impl<'a> NaivePool<'a> {
     }
 
     pub fn end(&mut self, job: usize, now: i64) {
+        self.learn(job, false);
         self.jobs[job].phase = NaivePhase::Over;
         self.outcome.ends[job] = Some(now);
         self.leave(job, now);

@@ -36,6 +36,7 @@ impl NaivePool<'_> {
         let used = || of_group.clone().map(|session| session.logout - session.login).sum::<i64>();
         match self.case.rank {
             PoolRank::S1 => 0,
+            PoolRank::Learned => -self.learned(group, now),
             PoolRank::S2 => self.case.groups[group].active_w,
             PoolRank::S3a => {
                 let logins = own.clone().map(|session| session.login);

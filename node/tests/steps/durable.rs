@@ -111,8 +111,9 @@ fn a_job_with_a_shepherd_goes_on_and_is_released_after_its_end() {
 #[test]
 fn a_shepherd_with_another_cookie_is_ended_and_its_attempt_is_lost() {
     let mut bench = Bench::recovered(Some(released(Io::Detached)), Some(survivor("other", None)));
-    let stops =
-        |effect: &Effect| matches!(effect, Effect::Order(limo_shepherd::Order::Stop { handle: Handle(9), grace: 0 }));
+    let stops = |effect: &Effect| {
+        matches!(effect, Effect::Order(limo_shepherd::Order::Stop { handle: Handle(9), grace: 0, .. }))
+    };
     assert!(bench.effects.iter().any(stops), "{:?}", bench.effects);
     bench.input(Input::Swept { job: JOB, left: 0 });
     bench.durable();

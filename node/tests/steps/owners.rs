@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use limo_model::{Lease, Power, Span};
+use limo_model::{Kept, Lease, Power, Span};
 use limo_node::{Connected, Input, Moment, OwnerRecord, Resumed};
 use limo_proto::{DoExec, Io, MasterToNode, NodeToMaster};
 use limo_shepherd::{BootTime, Ended, Handle, Order, Why};
@@ -59,10 +59,10 @@ fn signals(bench: &mut Bench) -> Vec<i32> {
     signals.collect()
 }
 
-/// Returns the graces of the requested stops.
-fn stops(bench: &Bench) -> Vec<u64> {
+/// Returns the graces of the requested stops, each with true if a checkpoint comes first.
+fn stops(bench: &Bench) -> Vec<(u64, bool)> {
     let stops = bench.effects.iter().filter_map(|effect| match effect {
-        limo_node::Effect::Order(Order::Stop { grace, .. }) => Some(*grace),
+        limo_node::Effect::Order(Order::Stop { grace, evicts, .. }) => Some((*grace, *evicts)),
         _ => None,
     });
     stops.collect()
@@ -171,7 +171,7 @@ fn a_connected_node_evicts_a_job_a_second_later_than_the_master() {
     assert!(stops(&bench).is_empty());
     bench.effects.clear();
     at(&mut bench, 601 * second);
-    assert_eq!(stops(&bench), [30_000], "the job's grace, in milliseconds");
+    assert_eq!(stops(&bench), [(30_000, true)], "the job's grace, in milliseconds");
     assert_eq!(bench.told(), [], "the eviction is not recorded");
     bench.durable();
     assert_eq!(bench.told(), [NodeToMaster::Evicted { job: JOB, attempt: ATTEMPT }]);
@@ -190,10 +190,10 @@ fn a_job_that_the_master_evicts_is_not_evicted_by_the_node() {
     bench.told();
     let second = Duration::from_secs(1);
     at(&mut bench, 600 * second);
-    bench.master(MasterToNode::Stop { job: JOB, attempt: ATTEMPT, grace: Span::from_secs(5) });
-    assert_eq!(stops(&bench), [5_000]);
+    bench.master(MasterToNode::Evict { job: JOB, attempt: ATTEMPT, grace: Span::from_secs(5) });
+    assert_eq!(stops(&bench), [(5_000, true)]);
     at(&mut bench, 601 * second);
-    assert_eq!(stops(&bench), [5_000]);
+    assert_eq!(stops(&bench), [(5_000, true)]);
     assert_eq!(bench.told(), []);
 }
 
@@ -206,7 +206,7 @@ fn without_a_master_a_job_is_evicted_in_time_and_reported_later() {
     assert_eq!(bench.node.deadline(), Some(600 * second));
     bench.effects.clear();
     at(&mut bench, 600 * second);
-    assert_eq!(stops(&bench), [30_000]);
+    assert_eq!(stops(&bench), [(30_000, true)]);
     bench.durable();
     bench.connect();
     let reports = registered(&mut bench);
@@ -250,13 +250,13 @@ fn the_order_and_the_suspended_jobs_outlive_the_daemon() {
 fn the_last_checkpoint_is_told_once_and_again_at_a_registration() {
     let (mut bench, handle) = running();
     bench.told();
-    let [first, second, third] = [1, 2, 3].map(Span::from_secs);
-    let told = |ran| NodeToMaster::Checkpointed { job: JOB, attempt: ATTEMPT, ran };
-    bench.input(Input::Checkpointed { handle, ran: first });
+    let [first, second, third] = [1, 2, 3].map(|ran| Kept { ran: Span::from_secs(ran), ..Kept::default() });
+    let told = |kept| NodeToMaster::Checkpointed { job: JOB, attempt: ATTEMPT, kept };
+    bench.input(Input::Checkpointed { handle, kept: first });
     assert_eq!(bench.told(), [told(first)]);
     bench.input(Input::Behind(true));
-    bench.input(Input::Checkpointed { handle, ran: second });
-    bench.input(Input::Checkpointed { handle, ran: third });
+    bench.input(Input::Checkpointed { handle, kept: second });
+    bench.input(Input::Checkpointed { handle, kept: third });
     assert_eq!(bench.told(), [], "the master reads slowly");
     bench.input(Input::Behind(false));
     assert_eq!(bench.told(), [told(third)]);

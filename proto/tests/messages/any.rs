@@ -5,10 +5,10 @@ mod request;
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Attempt, Band, Budget, Budgets, Checkpoint, ClusterId, Containment, Curve, Energy, Factor, Incarnation, JobId,
-    JobShare, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId, NodeSpec, Outcome, Part, Power, Preset, Price,
-    Release, Rest, Slowdown, SlowdownKey, Span, Switch, Time, UnitId, UnitKind, UnitName, UnitSpec, Usage, Wait, Wake,
-    Warning,
+    Attempt, Band, Budget, Budgets, Checkpoint, CheckpointBy, CheckpointFailure, ClusterId, Containment, Curve, Energy,
+    Factor, Incarnation, JobId, JobShare, JournalId, Lease, Mac, Memory, Meter, ModeSetting, NodeId, NodeSpec, Outcome,
+    Part, Power, Preset, Price, Release, Rest, Slowdown, SlowdownKey, Span, Switch, Time, UnitId, UnitKind, UnitName,
+    UnitSpec, Usage, Wait, Wake, Warning,
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Io, JobFilter,
@@ -136,7 +136,8 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         stdin_offset,
         kept: limo_proto::Kept { stdin: stdin_offset, stdin_ended: true, stdout: 1, stderr: stdin_offset },
         is_evicted: stdin_offset % 2 == 1,
-        checkpointed: (stdin_offset % 2 == 1).then_some(Span::from_secs(60)),
+        checkpointed: (stdin_offset % 2 == 1)
+            .then_some(limo_model::Kept { ran: Span::from_secs(60), ..Default::default() }),
     });
     prop_oneof![
         (spec(), text(), proptest::option::of(text())).prop_map(|(spec, instance, unfit)| {
@@ -167,10 +168,14 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         text().prop_map(|reason| NodeToMaster::Unfit { reason: reason.into() }),
         any::<bool>().prop_map(|is_there| NodeToMaster::Owner { is_there }),
         ids().prop_map(|(job, attempt)| NodeToMaster::Evicted { job, attempt }),
-        (ids(), any::<i64>()).prop_map(|((job, attempt), ran)| NodeToMaster::Checkpointed {
+        (ids(), any::<i64>(), any::<i32>()).prop_map(|((job, attempt), ms, code)| NodeToMaster::Checkpointed {
             job,
             attempt,
-            ran: Span::from_ms(ran)
+            kept: limo_model::Kept {
+                ran: Span::from_ms(ms),
+                took: Span::from_secs(1),
+                failed: (code > 0).then_some(CheckpointFailure::Exit(code)),
+            },
         }),
     ]
 }
@@ -217,13 +222,15 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
                 share,
                 lease: (restarts % 2 == 1)
                     .then_some(Lease { span: Span::from_secs(60), grace: Span::from_ms(i64::from(restarts)) }),
-                checkpoint: (restarts % 2 == 1).then_some(Checkpoint { signal: 12, every: Span::from_secs(60) }),
+                checkpoint: (restarts % 2 == 1)
+                    .then_some(Checkpoint { by: CheckpointBy::Signal(12), every: Span::from_secs(60) }),
             };
             MasterToNode::DoExec(Box::new(exec))
         }),
         (ids(), power()).prop_map(|((job, attempt), expected)| MasterToNode::Go { job, attempt, expected }),
         ids().prop_map(|(job, attempt)| MasterToNode::Drop { job, attempt }),
         ids().prop_map(|(job, attempt)| MasterToNode::Stop { job, attempt, grace: Span::from_secs(30) }),
+        ids().prop_map(|(job, attempt)| MasterToNode::Evict { job, attempt, grace: Span::from_secs(30) }),
         (ids(), any::<i32>()).prop_map(|((job, attempt), signal)| MasterToNode::Signal { job, attempt, signal }),
         ids().prop_map(|(job, attempt)| MasterToNode::EndedAck { job, attempt }),
         (ids(), any::<u64>()).prop_map(|((job, _), offset)| MasterToNode::ReadFrom { job, stdout: offset, stderr: 1 }),

@@ -283,8 +283,9 @@ pub(super) fn ended(
     let limit = job.request.time_limit.filter(|_| at_limit);
     let reached = limit.map(|limit| StopReason::TimeLimit { limit });
     let mut stopped = assignment.stop.map(|(why, _)| why).or(reached);
-    if started.is_some() {
-        restarts::count(&mut job, &cluster.state.settings.options.restarts, (&mut stopped, worked));
+    if let Some(started) = started {
+        let ran = restarts::RanAttempt { started, worked, kept, placement: &assignment.placement, outcome: &outcome };
+        restarts::over(&mut cluster.state, &mut job, &ran, &mut stopped);
     }
     // Without a lease, the job would not end on an unreachable node, so it might run twice.
     let failed = matches!(outcome, Outcome::Lost { .. } | Outcome::NodeFailed { .. });
@@ -292,7 +293,6 @@ pub(super) fn ended(
         Some(why) => why.runs_again() && (assignment.lease.is_some() || !matches!(outcome, Outcome::Lost { .. })),
         None => is_unprepared || failed && assignment.lease.is_some(),
     };
-    restarts::keep(&mut job, kept);
     if runs_again {
         job.lost = account;
         job.restarts += u32::from(started.is_some());

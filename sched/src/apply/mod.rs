@@ -76,8 +76,9 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::OwnerLeft { node } => return owners::left(cluster, now, *node),
         Event::SessionsKnown { nodes } => sessions::known(cluster, nodes),
         Event::Evicted { job, attempt, node, why } => owners::evicted(cluster, (*job, *attempt), (*node, *why)),
-        Event::Checkpointed { job, attempt, ran, took } => {
-            return restarts::checkpointed(cluster, now, (*job, *attempt), Kept { ran: *ran, took: *took });
+        Event::Checkpointed { job, attempt, ran, took, failed } => {
+            let kept = Kept { ran: *ran, took: *took, failed: *failed };
+            return restarts::checkpointed(cluster, now, (*job, *attempt), kept);
         }
         Event::Started { job, attempt } => jobs::started(cluster, now, *job, *attempt),
         Event::Ended { job, attempt, outcome, usage } => jobs::ended(cluster, now, (*job, *attempt), outcome, *usage),

@@ -1,15 +1,24 @@
 //! Restarts of evicted jobs: their limits, and the work that checkpoints keep (htc-sim-2015, sections III-E and VI).
 
-use limo_model::{Attempt, JobId, Kept, RestartLimits, Span, StopReason, Time};
+use std::collections::BTreeSet;
+
+use limo_model::{
+    Attempt, CheckpointFailure, JobId, Kept, Outcome, Placement, RestartLimits, Span, StopReason, Time, nodes,
+};
 
 use crate::cluster::Cluster;
 use crate::refused::Refused;
-use crate::state::{Job, Phase, Running};
+use crate::state::{Job, Phase, Running, State, group_place, hour_of_week};
 
 impl Job {
     /// Returns the running time up to its last checkpoint, in all attempts together.
     pub fn kept_so_far(&self) -> Span {
         self.kept.ran + self.running().and_then(|running| running.kept).map_or(Span::ZERO, |kept| kept.ran)
+    }
+
+    /// Returns the reason, if a checkpoint has failed since its last one.
+    pub fn checkpoint_failed(&self) -> Option<CheckpointFailure> {
+        self.running().and_then(|running| running.kept).unwrap_or(self.kept).failed
     }
 
     /// Returns the time for which its attempt has run, without the time for which it was suspended.
@@ -37,14 +46,52 @@ pub(super) fn checkpointed(
         return Err(Refused::OldAttempt { job: id, attempt });
     };
     if running.kept.is_none_or(|before| before.ran <= ran) {
-        running.kept = Some(Kept { ran, took: kept.took.max(Span::ZERO) });
+        running.kept = Some(Kept { ran, took: kept.took.max(Span::ZERO), ..kept });
     }
     Ok(())
 }
 
+/// An attempt that is over and has run.
+pub(super) struct RanAttempt<'a> {
+    pub started: Time,
+    /// Running time, without suspensions.
+    pub worked: Span,
+    /// What its checkpoints keep.
+    pub kept: Option<Kept>,
+    pub placement: &'a Placement,
+    pub outcome: &'a Outcome,
+}
+
+/// Handles the end of an attempt; `stopped` is the reason, if it did not end by itself.
+pub(super) fn over(state: &mut State, job: &mut Job, ran: &RanAttempt<'_>, stopped: &mut Option<StopReason>) {
+    learn(state, ran, stopped.as_ref());
+    count(job, &state.settings.options.restarts, (stopped, ran.worked));
+    keep(job, ran.kept);
+}
+
+/// Lets the rank `learned` learn from an attempt: the time whose work is kept minus that whose work is wasted. The end of a
+/// node says nothing about its owner.
+fn learn(state: &mut State, ran: &RanAttempt<'_>, stopped: Option<&StopReason>) {
+    let is_lost = matches!(ran.outcome, Outcome::Lost { .. } | Outcome::NodeFailed { .. });
+    if !state.learns() || is_lost || ran.worked <= Span::ZERO {
+        return;
+    }
+    let kept = match stopped {
+        Some(StopReason::Evicted { .. }) => ran.kept.map_or(Span::ZERO, |kept| kept.ran),
+        _ => ran.worked,
+    };
+    let hour = hour_of_week(state.clock.shown(ran.started));
+    let nodes = nodes(ran.placement).filter_map(|node| state.nodes.get(node.0 as usize));
+    let places: BTreeSet<usize> = nodes.map(|node| group_place(node.group)).collect();
+    for place in places {
+        state.learned.resize_with(state.learned.len().max(place + 1), Default::default);
+        state.learned[place].learn(hour, kept - (ran.worked - kept));
+    }
+}
+
 /// Counts the end of an attempt that ran for `ran`, if an eviction is its reason. If this exceeds a limit, the job is
 /// given up.
-pub(super) fn count(job: &mut Job, limits: &RestartLimits, (stopped, ran): (&mut Option<StopReason>, Span)) {
+fn count(job: &mut Job, limits: &RestartLimits, (stopped, ran): (&mut Option<StopReason>, Span)) {
     let Some(StopReason::Evicted { node, why }) = stopped else { return };
     job.evictions.count(*why);
     let limits = RestartLimits { restarts: job.request.restart.most.or(limits.restarts), ..*limits };
@@ -54,8 +101,9 @@ pub(super) fn count(job: &mut Job, limits: &RestartLimits, (stopped, ran): (&mut
 }
 
 /// Adds the kept work of an attempt to that of earlier ones.
-pub(super) fn keep(job: &mut Job, kept: Option<Kept>) {
-    if let Some(Kept { ran, took }) = kept {
-        job.kept = Kept { ran: job.kept.ran + ran, took };
+fn keep(job: &mut Job, kept: Option<Kept>) {
+    if let Some(Kept { ran, took, failed }) = kept {
+        let took = if ran > Span::ZERO { took } else { job.kept.took };
+        job.kept = Kept { ran: job.kept.ran + ran, took, failed };
     }
 }

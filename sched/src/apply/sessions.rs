@@ -61,12 +61,19 @@ pub(super) fn ended(cluster: &mut Cluster, (since, now): (Time, Time), id: NodeI
     cluster.index.count_session(node, now - since);
 }
 
-/// Moves the begins to the places that groups have among new ones.
+/// Moves the begins, and what the rank `learned` knows, to the places that groups have among new ones.
 pub(super) fn regrouped(state: &mut State, groups: &Groups) {
-    let mut begins = std::mem::take(&mut state.session_begins).into_iter();
-    let Some(ungrouped) = begins.next() else { return };
-    let names = state.settings.groups.iter().map(|(name, _)| name.to_owned());
-    let mut of_names: BTreeMap<String, _> = names.zip(begins).collect();
+    let before = &state.settings.groups;
+    state.session_begins = moved(std::mem::take(&mut state.session_begins), before, groups);
+    state.learned = moved(std::mem::take(&mut state.learned), before, groups);
+}
+
+/// Moves the values of groups; the first one is that of nodes in no group.
+fn moved<T: Default>(values: Vec<T>, before: &Groups, groups: &Groups) -> Vec<T> {
+    let mut values = values.into_iter();
+    let Some(ungrouped) = values.next() else { return Vec::new() };
+    let names = before.iter().map(|(name, _)| name);
+    let mut of_names: BTreeMap<_, _> = names.zip(values).collect();
     let of_groups = groups.iter().map(|(name, _)| of_names.remove(name).unwrap_or_default());
-    state.session_begins = std::iter::once(ungrouped).chain(of_groups).collect();
+    std::iter::once(ungrouped).chain(of_groups).collect()
 }

@@ -26,11 +26,14 @@ pub enum PoolRank {
     S5b,
     /// Number of sessions of its group that began during the last [`PoolOptions::window`].
     S6,
+    /// What ends of attempts have taught about its group, for this hour of the week.
+    #[serde(rename = "learned")]
+    Learned,
 }
 
 impl PoolRank {
     /// All ranks by name.
-    pub const NAMES: [(&'static str, Self); 8] = [
+    pub const NAMES: [(&'static str, Self); 9] = [
         ("S1", Self::S1),
         ("S2", Self::S2),
         ("S3a", Self::S3a),
@@ -39,6 +42,7 @@ impl PoolRank {
         ("S5a", Self::S5a),
         ("S5b", Self::S5b),
         ("S6", Self::S6),
+        ("learned", Self::Learned),
     ];
 
     /// Returns true if nodes of different groups have different values.

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use limo_shepherd::{Answer, BootTime, Claim, Ended, Handle, Holds, Kept, Launch, Order, Why};
+use limo_shepherd::{Answer, BootTime, Claim, CommandFailure, Ended, Handle, Holds, Kept, Launch, Order, Why};
 
 const HANDLE: Handle = Handle(7);
 const CLAIM: Claim = Claim { job: 5, attempt: 2 };
@@ -25,13 +25,16 @@ fn orders() -> Vec<(&'static str, Order)> {
         claim: Some(CLAIM),
         kept: KEPT,
     };
-    let checkpoints = Launch { checkpoint: Some((12, 60_000)), ..launch };
+    let checkpoints = Launch { checkpoint: Some((Some(12), 60_000)), ..launch };
+    let by_command = Launch { checkpoint: Some((None, 60_000)), ..launch };
     vec![
         ("hello", Order::Hello { name: Some("ready-1".into()) }),
         ("launch", Order::Launch(launch)),
         ("launch with checkpoints", Order::Launch(checkpoints)),
+        ("launch with checkpoints by a command", Order::Launch(by_command)),
         ("signal", Order::Signal { handle, signal: 15 }),
-        ("stop", Order::Stop { handle, grace: 100 }),
+        ("stop", Order::Stop { handle, grace: 100, evicts: false }),
+        ("stop for eviction", Order::Stop { handle, grace: 100, evicts: true }),
         ("lease", Order::Lease { until: BootTime(88) }),
         ("frozen", Order::Frozen { handle, on: true }),
         ("halted", Order::Halted { handle, on: true }),
@@ -58,6 +61,7 @@ fn answers() -> Vec<(&'static str, Answer)> {
         why: Why::Limit,
         exceeded_memory: None,
     };
+    let failed = CommandFailure { status: 9, is_late: true };
     let exceeded = Ended { exceeded_memory: Some(5), ..ended };
     vec![
         ("ready", Answer::Ready),
@@ -70,7 +74,8 @@ fn answers() -> Vec<(&'static str, Answer)> {
         ("exited", Answer::Exited { handle, ended }),
         ("exceeded its memory", Answer::Exited { handle, ended: exceeded }),
         ("emptied", Answer::Emptied { handle, left: 1 }),
-        ("checkpointed", Answer::Checkpointed { handle, ran: 60_000 }),
+        ("checkpointed", Answer::Checkpointed { handle, ran: 60_000, took: 0, failed: None }),
+        ("checkpoint failed", Answer::Checkpointed { handle, ran: 60_000, took: 70, failed: Some(failed) }),
         ("moved", Answer::Moved { handle }),
         ("trouble", Answer::Trouble { text: "text".into() }),
     ]

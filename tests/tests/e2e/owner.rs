@@ -21,6 +21,10 @@ const STEPS: &str = "n=$(cat $LIMO_CHECKPOINT_DIR/saved || echo 0); echo $LIMO_N
     trap 'echo $n > $LIMO_CHECKPOINT_DIR/new; mv $LIMO_CHECKPOINT_DIR/new $LIMO_CHECKPOINT_DIR/saved' USR2; \
     while [ $n -lt 40 ]; do n=$((n + 1)); echo $n >> steps; sleep 0.1; done; exit 7";
 
+/// Command that saves the number of steps of the job, once this is allowed.
+const SAVE: &str = "command:[ -e allowed ] || exit 3; d=$LIMO_CHECKPOINT_DIR; \
+    kill -0 $LIMO_JOB_PID && wc -l < steps > $d/new && mv $d/new $d/saved";
+
 struct Desk {
     cluster: Cluster,
     submitter: Submitter,
@@ -81,6 +85,21 @@ impl Desk {
         println!("the processes stood still after {took:?}");
     }
 
+    /// Waits until a job of [`STEPS`] has done enough of them.
+    fn await_steps(&self) {
+        let steps = || fs::read_to_string(self.submitter.path("steps")).unwrap_or_default().lines().count();
+        until("15 steps", || (steps() >= 15).then_some(()));
+    }
+
+    /// Checks that a job of [`STEPS`] repeated few of them. From its checkpoint to its end there is at most half a second.
+    fn assert_few_repeated(&self, job: u64) {
+        let steps = self.submitter.read("steps").lines().count();
+        assert!((40..50).contains(&steps), "{steps} steps: without a checkpoint it would repeat 15 or more");
+        let shown = self.submitter.lq(&["show", &job.to_string()]).succeeded();
+        let is_kept = |line: &str| line.starts_with("checkpoint ") && line.ends_with(" kept");
+        assert!(shown.contains("by owners: 1") && shown.lines().any(is_kept), "{shown}");
+    }
+
     /// Waits until the job has ended on the other machine.
     fn await_end(&self, job: u64) {
         until("nothing is left of it", || self.processes().is_empty().then_some(()));
@@ -116,6 +135,30 @@ fn without_a_master_a_job_is_suspended_and_evicted_and_then_runs_elsewhere() {
     desk.cluster.start_master();
     until("the node tells of its owner", || (desk.cluster.node_report("n1")?["state"] == "owner").then_some(()));
     desk.await_end(job);
+}
+
+/// A job saves nothing before its eviction, and repeats only what it does between the checkpoint and its end.
+#[test]
+fn a_job_with_a_signal_makes_a_checkpoint_when_it_is_evicted() {
+    let mut desk = Desk::new();
+    let job = desk.job_with(&["--checkpoint", "signal:USR2", "--checkpoint-every", "1h"], STEPS);
+    desk.await_steps();
+    desk.press();
+    desk.await_end(job);
+    desk.assert_few_repeated(job);
+}
+
+#[test]
+fn a_command_that_has_failed_makes_a_checkpoint_when_its_job_is_evicted() {
+    let mut desk = Desk::new();
+    let job = desk.job_with(&["--checkpoint", SAVE, "--checkpoint-every", "1s"], STEPS);
+    let show = || desk.submitter.lq(&["show", &job.to_string()]).succeeded();
+    until("it fails", || show().contains("the last one failed: its command ended with code 3").then_some(()));
+    desk.await_steps();
+    fs::write(desk.submitter.path("allowed"), "").expect("written");
+    desk.press();
+    desk.await_end(job);
+    desk.assert_few_repeated(job);
 }
 
 /// The master is dead from the first checkpoint until after the eviction. Checkpoints go on, and the next master learns of

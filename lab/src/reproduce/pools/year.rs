@@ -77,7 +77,7 @@ impl Year {
     /// # Errors
     /// If a simulation fails.
     pub fn run(mut self) -> Result<Vec<OfPolicy>> {
-        let ranks = PoolRank::NAMES.into_iter().filter(|(_, rank)| *rank != PoolRank::S6);
+        let ranks = PoolRank::NAMES.into_iter().filter(|(_, rank)| !matches!(rank, PoolRank::S6 | PoolRank::Learned));
         let others = ranks.map(|(name, rank)| (name.to_owned(), PoolOptions { rank, ..PoolOptions::default() }));
         let window = |minutes: i64| {
             let window = Span::from_secs(60 * minutes);

@@ -209,7 +209,7 @@ pub const KEYS: [Key; 44] = [
     },
     Key {
         name: "pool-rank",
-        values: "S1 | S2 | S3a | S3b | S4 | S5a | S5b | S6",
+        values: "S1 | S2 | S3a | S3b | S4 | S5a | S5b | S6 | learned",
         default: "S1",
         meaning: "order of the free nodes under the placement `pool`",
         counts: POOL,

@@ -62,6 +62,7 @@ pub fn request() -> impl Strategy<Value = Request> {
                 most: immediate.then_some(3),
                 checkpoint: deadline.map(|at| CheckpointEvery::Span(Span::from_ms(at.unix_ms()))),
                 signal: deadline.map(|_| 12),
+                command: None,
             },
         },
     )

@@ -1,4 +1,4 @@
-//! `pool`: of the suitable nodes that are free now, those that come first by one of the ranks S1 to S6.
+//! `pool`: of the suitable nodes that are free now, those that come first by one of the ranks S1 to S6 or `learned`.
 //!
 //! Idea: nodes of a pool have owners, who come before jobs, so a job gets nodes whose owners are not expected, or those
 //! that use the least energy (htc-sim-2015, section V). Nodes of equal rank are taken awake before asleep. Among those
@@ -19,8 +19,8 @@ use super::ranked::Seated;
 use crate::facts::{Known, estimate, host_power, units_wanted};
 use crate::future::{asks_each, could_have};
 use crate::index::{PoolCell, PoolIndex, PoolKey, Shape};
-use crate::options::{PoolRank, Ties};
-use crate::state::Job;
+use crate::options::{PoolOptions, PoolRank, Ties};
+use crate::state::{Job, hour_of_week};
 use crate::structure::Bits;
 use crate::view::View;
 
@@ -64,6 +64,8 @@ struct RankSearch<'s, 'v> {
     start: u64,
     /// True for groups that are open to owners now, in the order of names.
     open: Vec<bool>,
+    /// The hour of the week whose values count for the rank `learned`; `None` if the job explores.
+    hour: Option<u8>,
     /// By candidate: the nodes that the job could have, if each must be checked.
     checked: Vec<OnceCell<Bits>>,
 }
@@ -82,9 +84,11 @@ impl<'s, 'v> RankSearch<'s, 'v> {
             }
             _ => Vec::new(),
         };
+        let is_learned = options.rank == PoolRank::Learned && !explores(options, id, job.attempts);
+        let hour = is_learned.then(|| hour_of_week(view.clock().shown(view.now())));
         let is_plain = shape.ask.is_plain() && !asks_each(view, shape);
         let checked = if is_plain { Vec::new() } else { shape.ways.iter().map(|_| OnceCell::new()).collect() };
-        Self { view, pool, shape, job, start, open, checked }
+        Self { view, pool, shape, job, start, open, hour, checked }
     }
 
     /// Returns the rank of the nodes of a cell.
@@ -92,6 +96,10 @@ impl<'s, 'v> RankSearch<'s, 'v> {
         let is_open = || key.group.and_then(|group| self.open.get(usize::from(group)).copied()).unwrap_or(false);
         match self.view.options().pool.rank {
             PoolRank::S1 | PoolRank::S3a | PoolRank::S3b => (0, 0),
+            PoolRank::Learned => {
+                let value = self.hour.map_or(0, |hour| self.view.state().learned_at(key.group, hour));
+                (-i64::from(value), 0)
+            }
             PoolRank::S2 => self.energy(key, way),
             PoolRank::S4 => (i64::from(is_open()), 0),
             PoolRank::S5a => (self.pool.sums(key.group).used.ms(), 0),
@@ -158,6 +166,13 @@ impl<'s, 'v> RankSearch<'s, 'v> {
 fn start(seed: u32, job: JobId, attempt: u32) -> u64 {
     let digest = Digest::new().with(&seed.to_le_bytes()).with(&attempt.to_le_bytes());
     digest.with(&job.0.to_le_bytes()).with(&[0; 8]).value()
+}
+
+/// Returns true for one of 16 attempts, on average. Such an attempt gets any node, so that the rank `learned` also learns about
+/// groups that seem bad.
+fn explores(options: PoolOptions, job: JobId, attempt: u32) -> bool {
+    // The seed differs from that of the place in rings.
+    options.ties == Ties::Random && start(!options.seed, job, attempt) >> 60 == 0
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl Story {
             ["checkpointed", name, ran] => {
                 let (job, ran) = (self.names[*name], parse(ran));
                 let attempt = self.world.core.job(job).and_then(|job| job.assignment()).expect("assigned").attempt;
-                self.apply(Event::Checkpointed { job, attempt, ran, took: Span::ZERO });
+                self.apply(Event::Checkpointed { job, attempt, ran, took: Span::ZERO, failed: None });
             }
             ["kept", name] => {
                 let kept = self.world.core.job(self.names[*name]).expect("not over").kept.ran;

@@ -167,7 +167,7 @@ impl World {
                 let is_over = record.is_none_or(|found| found.end.is_some());
                 assert!(is_over, "the end of attempt {attempt} of job {job} is acknowledged: {record:?}");
             }
-            MasterToNode::Stop { job, attempt, .. } => {
+            MasterToNode::Stop { job, attempt, .. } | MasterToNode::Evict { job, attempt, .. } => {
                 let record = self.hosts[node].records.get(&(*job, *attempt));
                 let is_open = record.is_some_and(|found| found.end.is_none());
                 let is_wanted = is_open && !self.may_be_stopped(*job);

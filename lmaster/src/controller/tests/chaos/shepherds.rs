@@ -129,7 +129,7 @@ impl World {
         let now = self.bench.now;
         let processes = &mut self.hosts[index].processes;
         match order {
-            Order::Stop { handle, grace } => {
+            Order::Stop { handle, grace, .. } => {
                 let Some(process) = processes.get_mut(&handle) else { return Vec::new() };
                 let kill_at = now + Span::from_ms(i64::try_from(grace).expect("not long"));
                 process.is_told_to_stop = true;
