@@ -6,7 +6,6 @@ use limo_model::{JobId, NodeId, Parts, Power, Time};
 
 use crate::books::Books;
 use crate::index::Index;
-use crate::options::RestRule;
 use crate::state::State;
 
 use requests::Requests;
@@ -57,8 +56,10 @@ impl Cluster {
 
     /// Returns true if a plan could use a node that takes jobs again.
     pub fn wants_nodes(&self) -> bool {
-        let rests = self.state.settings.options.rest_rule() != RestRule::Never;
-        rests || !self.state.queue.is_empty() || !self.index.hungry.is_empty() || !self.index.malleable.is_empty()
+        self.state.settings.lets_sleep()
+            || !self.state.queue.is_empty()
+            || !self.index.hungry.is_empty()
+            || !self.index.malleable.is_empty()
     }
 
     /// Returns the active jobs with a part on `node`. Nodes without a meter or an owner have no list of jobs, so all

@@ -182,10 +182,9 @@ impl PoolCase {
             let steps = of.open.iter().map(|(from, open)| (at(*from), *open)).collect();
             let spec = GroupSpec {
                 nodes: self.names(index).into_iter().collect(),
-                limit: Power::MAX,
-                limit_by_operator: None,
                 owners,
                 open: Curve::new(steps, None).ok(),
+                ..GroupSpec::default()
             };
             (format!("g{index}"), spec)
         };

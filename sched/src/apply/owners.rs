@@ -53,10 +53,8 @@ pub(super) fn left(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
     let node = known(cluster, id)?;
     let Some(since) = node.owner.here.take() else { return Ok(()) };
     node.idle_since = now;
-    let can_rest = node.spec.rest().is_some();
-    if let RestRule::Idle(after) | RestRule::IdleInBudget(after) = cluster.state.settings.options.rest_rule()
-        && can_rest
-    {
+    let rest = node.spec.rest().and(cluster.state.node(id)).map(|node| cluster.state.settings.rest_of(node));
+    if let Some(RestRule::Idle(after) | RestRule::IdleInBudget(after)) = rest {
         let next = cluster.state.wake_at.map_or(now + after, |next| next.min(now + after));
         cluster.state.wake_at = Some(next);
     }

@@ -5,7 +5,6 @@ use limo_model::{NodeId, Part, Power, Time, nodes};
 use super::nodes::{settle_cluster, switch};
 use super::owners;
 use crate::cluster::Cluster;
-use crate::options::RestRule;
 use crate::refused::Refused;
 use crate::state::{Assignment, Node, Sleep, State};
 
@@ -73,7 +72,7 @@ pub(super) fn draws(cluster: &mut Cluster, now: Time, assignment: &mut Assignmen
 /// Records the time since which the nodes of a part have no job, for nodes that can sleep.
 pub(super) fn note_idle(state: &mut State, part: &Part, now: Time) {
     let run = part.unit.node.0 as usize..(part.unit.node.0.saturating_add(part.count)) as usize;
-    if state.settings.options.rest_rule() == RestRule::Never {
+    if !state.settings.lets_sleep() {
         return;
     }
     for node in state.nodes.get_mut(run).into_iter().flatten() {

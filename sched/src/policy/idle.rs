@@ -15,9 +15,9 @@ use crate::state::Node;
 use crate::structure::Bits;
 use crate::view::View;
 
-/// Returns the delay in force now.
-fn delay(view: &View<'_>) -> Option<Span> {
-    match view.options().rest_rule() {
+/// Returns the time without a job after which a node sleeps now.
+fn delay(view: &View<'_>, node: &Node) -> Option<Span> {
+    match view.settings().rest_of(node) {
         RestRule::Never => None,
         RestRule::Idle(after) => Some(after),
         RestRule::IdleInBudget(after) => view.settings().budgets.at(view.now()).map(|_| after),
@@ -61,16 +61,19 @@ fn pays(view: &View<'_>, node: &Node, rest: &Rest) -> bool {
 
 /// Adds the nodes to put to sleep now to a plan that starts nothing. `later` are the starts that the plan expects.
 pub(super) fn power_off(view: &View<'_>, mut later: Vec<Later>, plan: &mut Plan) {
-    let Some(after) = delay(view) else {
-        let in_budget = matches!(view.options().rest_rule(), RestRule::IdleInBudget(_));
-        let change = view.settings().budgets.next_change(view.now()).filter(|_| in_budget);
+    let in_budget = matches!(view.options().rest_rule(), RestRule::IdleInBudget(_));
+    if in_budget && view.settings().budgets.at(view.now()).is_none() {
+        let change = view.settings().budgets.next_change(view.now());
         plan.wake_at = [plan.wake_at, change].into_iter().flatten().min();
+    }
+    if !view.settings().lets_sleep() {
         return;
-    };
+    }
     let now = view.now();
     let mut margin = Margin::of(view);
     let classes = view.index().classes.all().iter().enumerate();
     for (class, (node, rest)) in classes.flat_map(|(at, class)| idle(view, class).map(move |node| (at, node))) {
+        let Some(after) = delay(view, node) else { continue };
         let due = (node.idle_since + after).max(node.awake_until.unwrap_or(node.idle_since));
         if due > now {
             plan.wake_at = Some(plan.wake_at.map_or(due, |next| next.min(due)));

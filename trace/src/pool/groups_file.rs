@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use limo_model::{Beside, GroupSpec, Groups, OwnerRules, Power, Span, as_text};
+use limo_model::{Beside, GroupSpec, Groups, OwnerRules, Power, SleepAfter, SleepRules, Span, as_text};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -70,6 +70,9 @@ struct Computers {
     open: Option<Vec<String>>,
     reboot: Option<String>,
     owners: Option<OwnerRules>,
+    #[serde(default, with = "as_text::option")]
+    sleep_after: Option<SleepAfter>,
+    wake: Option<bool>,
 }
 
 /// The rules that htc-sim-2015 describes, with its times where the file has none.
@@ -115,10 +118,9 @@ impl Pool {
             });
             let spec = GroupSpec {
                 nodes: nodes.iter().cloned().collect(),
-                limit: Power::MAX,
-                limit_by_operator: None,
                 owners: Some(of.owners.unwrap_or_else(usual)),
-                open: None,
+                sleep: SleepRules { after: of.sleep_after, stays: of.wake == Some(false) },
+                ..GroupSpec::default()
             };
             let group = Group {
                 names: Names::Listed(nodes),

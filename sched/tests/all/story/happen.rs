@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use limo_model::{
     Band, Beside, Curve, Eviction, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, NodeSessions,
-    OwnerRules, Part, QueueSpec, Queues, Quota, Reservation, SessionSums, Span, StopReason, TaskCounts, Time,
+    OwnerRules, Part, QueueSpec, Queues, Quota, Reservation, SessionSums, SleepRules, Span, StopReason, TaskCounts,
+    Time,
 };
 use limo_sched::{Command, Event, Round};
 
@@ -191,7 +192,7 @@ impl Story {
     }
 
     /// The words are `NAME on=n[0-1] [limit=100W] [owners=suspend start-after=15min evict-after=10min]
-    /// [open=08:00-18:00]` for each group, with `/` between groups.
+    /// [sleep-after=30min|never] [stays-asleep] [open=08:00-18:00]` for each group, with `/` between groups.
     fn groups(&mut self, words: &[&str]) {
         let group = |words: &[&str]| {
             let given = fields(words);
@@ -206,7 +207,11 @@ impl Story {
             let open = given.get("open").and_then(|hours| hours.split_once('-')).map(|(from, until)| {
                 Curve::new(vec![(clock(from), true), (clock(until), false)], None).expect("a curve")
             });
-            (words[0].to_owned(), GroupSpec { nodes, limit, limit_by_operator: None, owners, open })
+            let sleep = SleepRules {
+                after: given.get("sleep-after").map(|after| parse(after)),
+                stays: given.contains_key("stays-asleep"),
+            };
+            (words[0].to_owned(), GroupSpec { nodes, limit, owners, sleep, open, ..GroupSpec::default() })
         };
         let all = words.split(|word| *word == "/").map(group).collect();
         self.apply(Event::GroupsSet { groups: Groups::new(all).expect("groups"), by: "root".into() });

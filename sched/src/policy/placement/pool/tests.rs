@@ -65,10 +65,9 @@ fn core(pool: PoolOptions) -> Core {
         let open = Curve::new(vec![(at(0), false), (at(60), true)], None).expect("a curve");
         let spec = GroupSpec {
             nodes,
-            limit: Power::MAX,
-            limit_by_operator: None,
             owners: Some(OwnerRules { jobs, start_after, evict_after }),
             open: Some(open).filter(|_| number == 1),
+            ..GroupSpec::default()
         };
         (format!("g{number}"), spec)
     };

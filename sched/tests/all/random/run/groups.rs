@@ -15,8 +15,8 @@ impl Run {
             let mask = if which == 0 { mask } else { mask & !first };
             let nodes = (0..8).filter(|bit| mask >> bit & 1 == 1).map(|bit| format!("n{bit}")).collect();
             let owners = Self::owner_rules(limit);
-            let spec =
-                GroupSpec { nodes, limit: Power::from_watts(limit), limit_by_operator: None, owners, open: None };
+            let sleep = Self::sleep_rules(limit);
+            let spec = GroupSpec { nodes, limit: Power::from_watts(limit), owners, sleep, ..GroupSpec::default() };
             if mask != 0 {
                 groups.insert(format!("g{which}"), spec);
             }

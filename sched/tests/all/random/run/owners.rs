@@ -1,6 +1,6 @@
 //! Owners of nodes in a random run: no job runs on a node while its owner is there.
 
-use limo_model::{Beside, OwnerRules, Part, Span, StopReason};
+use limo_model::{Beside, OwnerRules, Part, SleepAfter, SleepRules, Span, StopReason};
 use limo_sched::{Event, Node, Phase, Refused};
 
 use super::Run;
@@ -11,6 +11,16 @@ impl Run {
         let jobs = if number % 6 == 1 { Beside::Run } else { Beside::Suspend };
         let (start_after, evict_after) = (Span::from_secs(number * 3 % 200), Span::from_secs(number * 7 % 300));
         (number % 2 == 1).then_some(OwnerRules { jobs, start_after, evict_after })
+    }
+
+    /// Returns rules for the sleep of a group, or none.
+    pub(super) fn sleep_rules(number: i64) -> SleepRules {
+        let after = match number % 5 {
+            0 => Some(SleepAfter::Never),
+            1 => Some(SleepAfter::Idle(Span::from_secs(number * 11 % 100))),
+            _ => None,
+        };
+        SleepRules { after, stays: number % 3 == 1 }
     }
 
     pub(super) fn owner(&mut self, node: u8, comes: bool) -> Result<(), Refused> {
