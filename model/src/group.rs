@@ -11,6 +11,7 @@ use crate::curve::Curve;
 use crate::hosts::{HostError, parse_all};
 use crate::id::{NameError, check_name};
 use crate::owner::OwnerRules;
+use crate::reboot::RebootRule;
 use crate::sleep::{SleepAfter, SleepRules};
 use crate::time::{Span, Time};
 use crate::units::Power;
@@ -41,6 +42,9 @@ pub struct GroupSpec {
     /// Rules for the sleep of its nodes.
     #[serde(default, skip_serializing_if = "SleepRules::are_usual")]
     pub sleep: SleepRules,
+    /// Daily reboots of its nodes, if they have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reboot: Option<RebootRule>,
     /// True while the owners may use its nodes, by time on the wall. If it is missing, they may at all times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<Curve<bool>>,
@@ -59,6 +63,7 @@ impl Default for GroupSpec {
             limit_by_operator: None,
             owners: None,
             sleep: SleepRules::default(),
+            reboot: None,
             open: None,
         }
     }
@@ -125,7 +130,10 @@ impl Groups {
             let nodes = parse_all(&table.nodes).map_err(|error| GroupError::Nodes { group: name.clone(), error })?;
             let limit = table.limit.unwrap_or_else(unlimited);
             let sleep = SleepRules { after: table.sleep_after, stays: !table.wake };
-            Ok((name, GroupSpec { nodes, limit, owners: table.owners, sleep, ..GroupSpec::default() }))
+            Ok((
+                name,
+                GroupSpec { nodes, limit, owners: table.owners, sleep, reboot: table.reboot, ..GroupSpec::default() },
+            ))
         };
         Self::new(tables.into_iter().map(spec).collect::<Result<_, GroupError>>()?)
     }
@@ -229,6 +237,7 @@ pub struct GroupTable {
     sleep_after: Option<SleepAfter>,
     #[serde(default = "wakes")]
     wake: bool,
+    reboot: Option<RebootRule>,
 }
 
 fn wakes() -> bool {
@@ -283,6 +292,14 @@ mod tests {
             ),
             (r#"{"a": {"nodes": ["n"], "sleep_after": "8d"}}"#, "group.a: sleep_after is 8d: it must be from 0s to 7d"),
             (r#"{"a": {"nodes": ["n"], "sleep_after": "soon"}}"#, "`soon` is neither `never` nor a time"),
+            (
+                r#"{"a": {"nodes": ["n"], "reboot": {"window": "3-5", "defer": "no"}}}"#,
+                "`3-5` is not a time of the day",
+            ),
+            (
+                r#"{"a": {"nodes": ["n"], "reboot": {"window": "03:00-05:00", "defer": "yes"}}}"#,
+                "unknown variant `yes`, expected `no` or `until-end`",
+            ),
             (r#"{"a": {"nodes": ["n"], "wake": "no"}}"#, "invalid type: string \"no\", expected a boolean"),
             (r#"{"a": {"limit": "9 W"}}"#, "missing field `nodes`"),
             (r#"{"a": {"nodes": ["n"], "limit": 9}}"#, "`9` has no unit"),

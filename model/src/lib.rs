@@ -46,6 +46,7 @@ pub mod preset_page;
 mod profile;
 mod queue;
 mod quota;
+mod reboot;
 mod reservation;
 mod restart;
 mod session;
@@ -105,6 +106,7 @@ pub use preset::{AdmissionRule, CapRule, Described, IdleRule, OrderRule, Parts, 
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
 pub use queue::{QUEUES_LIMIT, QueueError, QueueSpec, QueueTable, Queues};
 pub use quota::{Quota, QuotaLimit, Quotas, Window};
+pub use reboot::{DayWindow, Deferral, RebootRule};
 pub use reservation::Reservation;
 pub use restart::{Evictions, LimitOrNone, Restart, RestartLimit, RestartLimits};
 pub use session::{NodeSessions, SessionSums};

@@ -11,6 +11,7 @@ use limo_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
+use crate::state::Reboot;
 
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -303,5 +304,10 @@ pub enum Event {
     /// They replace what was known before.
     SessionsKnown {
         nodes: Vec<NodeSessions>,
+    },
+    /// Progress of the daily reboot of a node. `None`: it has rebooted, or no longer needs to.
+    Rebooting {
+        node: NodeId,
+        reboot: Option<Reboot>,
     },
 }

@@ -277,6 +277,7 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId
         group: groups::of(&cluster.state.settings.groups, &spec.name),
         owner: Owner { rules: own.and_then(|of| of.owners), ..Owner::default() },
         rules: own.map(|of| of.sleep).unwrap_or_default(),
+        reboot: None,
         sessions: None,
     });
     sessions::owned(&mut cluster.state.nodes[id.0 as usize], now);

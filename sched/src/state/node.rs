@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use limo_model::{Attempt, JobId, NodeId, NodeSpec, OwnerRules, Power, SleepRules, Span, Time, UnitId, UnitSpec};
 use serde::{Deserialize, Serialize};
 
+use super::reboot::Reboot;
 use super::sessions::SessionRecord;
 use super::slept::Slept;
 use crate::account::Bill;
@@ -55,6 +56,8 @@ pub struct Node {
     /// The rules of its group.
     #[serde(default, skip_serializing_if = "SleepRules::are_usual")]
     pub(crate) rules: SleepRules,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reboot: Option<Box<Reboot>>,
     /// Sessions of its owners; `None` for a node that never had owners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sessions: Option<Box<SessionRecord>>,
@@ -224,7 +227,17 @@ impl Node {
 
     /// Returns true if only its owner, or its sleep, may keep new jobs from it.
     pub(crate) fn is_open(&self, now: Time) -> bool {
-        self.connected && self.drained.is_none() && !self.is_suspect(now)
+        self.connected && self.drained.is_none() && !self.is_suspect(now) && !self.reboots()
+    }
+
+    /// Returns the progress of its daily reboot.
+    pub fn reboot(&self) -> Option<&Reboot> {
+        self.reboot.as_deref()
+    }
+
+    /// Returns true if its daily reboot keeps jobs from it.
+    pub fn reboots(&self) -> bool {
+        self.reboot.as_ref().is_some_and(|reboot| reboot.closes())
     }
 
     /// Returns the state of its owner.

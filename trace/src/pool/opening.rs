@@ -67,7 +67,8 @@ fn days_and_window(text: &str) -> Option<(std::ops::RangeInclusive<i64>, (Span, 
     let day = |name: &str| DAYS.iter().zip(0..).find(|(known, _)| **known == name).map(|(_, day)| day);
     let (first, last) = days.split_once('-').unwrap_or((days, days));
     let (first, last): (i64, i64) = (day(first)?, day(last)?);
-    (first <= last).then_some((first..=last, window(hours)?))
+    let window: DayWindow = hours.parse().ok()?;
+    (first <= last).then_some((first..=last, (window.from(), window.until())))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use limo_model::{
     OwnerRules, Part, QueueSpec, Queues, Quota, Reservation, SessionSums, SleepRules, Span, StopReason, TaskCounts,
     Time,
 };
-use limo_sched::{Command, Event, Round};
+use limo_sched::{Command, Event, Reboot, Round};
 
 use super::{Story, clock, fields, parse, prices, shown, watts};
 
@@ -89,6 +89,16 @@ impl Story {
             ["queues", rest @ ..] => self.queues(rest),
             ["groups", rest @ ..] => self.groups(rest),
             ["owner-came", name] => self.apply(Event::OwnerCame { node: node(self, name) }),
+            ["reboot", name, "off"] => self.apply(Event::Rebooting { node: node(self, name), reboot: None }),
+            ["reboot", name, "ordered"] => {
+                let (node, reboot) = (node(self, name), Some(Reboot::Ordered { boot: "boot".into() }));
+                assert!(self.world.core.may_reboot(node), "{name} has a job or an owner");
+                self.apply(Event::Rebooting { node, reboot });
+            }
+            ["reboot", name, until, rest @ ..] => {
+                let reboot = Reboot::Wanted { until: clock(until), evicts: rest.contains(&"evicts") };
+                self.apply(Event::Rebooting { node: node(self, name), reboot: Some(reboot) });
+            }
             ["owner-left", name] => self.apply(Event::OwnerLeft { node: node(self, name) }),
             ["reboot-evicts", name, on] => {
                 let (job, node) = (self.names[*name], node(self, on));
