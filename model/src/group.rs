@@ -196,6 +196,11 @@ impl Groups {
         self.0.iter().map(|(name, spec)| (name.as_str(), spec))
     }
 
+    /// Returns the group of a node of that name.
+    pub fn of(&self, node: &str) -> Option<&GroupSpec> {
+        self.0.values().find(|spec| spec.nodes.contains(node))
+    }
+
     /// Returns these groups with the limits that an operator set for `before`, except where this changes the limit in the
     /// configuration.
     #[must_use]

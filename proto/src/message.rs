@@ -76,6 +76,8 @@ pub enum NodeToMaster {
     Evicted { job: JobId, attempt: Attempt },
     /// The attempt was asked for a checkpoint after this running time, without suspensions.
     Checkpointed { job: JobId, attempt: Attempt, ran: Span },
+    /// The machine was ordered to reboot and does not.
+    RebootFailed { reason: Reason },
 }
 
 /// The reason for a refusal or failure, for people.

@@ -59,6 +59,8 @@ pub enum MasterToNode {
     /// each one that was suspended for `evict_after`. With `None`, it only reports the owner. Also holds without a master.
     /// Repeated after a broken connection.
     Owners { evict_after: Option<Span> },
+    /// Restarts the machine. It registers with another boot id, or answers `RebootFailed`.
+    Reboot,
 }
 
 /// A job for a node, before the permission to run it.

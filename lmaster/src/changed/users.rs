@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Beside, Fairshare, GroupSpec, Groups, OwnerRules, Quotas, host_list};
+use limo_model::{Beside, Deferral, Fairshare, GroupSpec, Groups, OwnerRules, Quotas, host_list};
 
 /// The differing parts, before and after.
 type Words = (String, String);
@@ -51,7 +51,11 @@ fn group(spec: &GroupSpec) -> String {
     };
     let sleep = spec.sleep.after.map_or(String::new(), |after| format!(", sleep after {after}"));
     let wake = if spec.sleep.stays { ", woken by no job" } else { "" };
-    format!("{limit} for {nodes}{owners}{sleep}{wake}")
+    let reboot = spec.reboot.map_or(String::new(), |rule| match rule.defer {
+        Deferral::No => format!(", reboot {} at once", rule.window),
+        Deferral::UntilEnd => format!(", reboot {} when jobs have ended", rule.window),
+    });
+    format!("{limit} for {nodes}{owners}{sleep}{wake}{reboot}")
 }
 
 pub(super) fn denied(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Words {

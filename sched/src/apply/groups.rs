@@ -14,11 +14,6 @@ pub(super) fn of(groups: &Groups, node: &str) -> Option<u16> {
     groups.iter().position(|(_, spec)| spec.nodes.contains(node)).and_then(|place| u16::try_from(place).ok())
 }
 
-/// Returns the rules for a node of that name.
-pub(super) fn rules_of<'a>(groups: &'a Groups, node: &str) -> Option<&'a GroupSpec> {
-    groups.iter().find(|(_, spec)| spec.nodes.contains(node)).map(|(_, spec)| spec)
-}
-
 pub(super) fn set(cluster: &mut Cluster, now: Time, groups: &Groups) -> Result<(), Refused> {
     groups.check()?;
     settle(cluster, now);

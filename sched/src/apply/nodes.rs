@@ -253,7 +253,7 @@ pub(super) fn up(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> Result<()
 pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId {
     // A node whose number would exceed a u32 does not register.
     let id = NodeId(u32::try_from(cluster.state.nodes.len()).unwrap_or(u32::MAX));
-    let own = groups::rules_of(&cluster.state.settings.groups, &spec.name);
+    let own = cluster.state.settings.groups.of(&spec.name);
     cluster.state.nodes.push(Node {
         id,
         spec: spec.clone(),
