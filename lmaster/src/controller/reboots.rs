@@ -20,9 +20,10 @@ use limo_model::{Deferral, NodeId, RebootRule, Span, Time};
 use limo_proto::MasterToNode;
 use limo_sched::{Event, Node, Reboot};
 
-use super::Controller;
 use super::commit::After;
+use super::node_peer::NodeLinks;
 use super::tx::Tx;
+use super::{Controller, PeerId};
 
 /// Longest time for which an ordered node may stay connected.
 const PATIENCE: Span = Span::from_secs(600);
@@ -121,9 +122,10 @@ impl Reboots {
         }
     }
 
-    /// Returns a node that can be ordered to reboot now.
-    fn ready(&self, tx: &Tx) -> Option<NodeId> {
-        self.wanted.iter().copied().find(|node| tx.core.may_reboot(*node))
+    /// Returns a node that can be ordered to reboot now, and its connection.
+    fn ready(&self, tx: &Tx, nodes: &NodeLinks) -> Option<(NodeId, PeerId)> {
+        let mut ready = self.wanted.iter().filter(|node| tx.core.may_reboot(**node));
+        ready.find_map(|node| Some((*node, nodes.welcomed(*node)?)))
     }
 
     /// Judges by its boot id if a node that registers has rebooted.
@@ -180,11 +182,11 @@ impl Controller {
     /// Orders the nodes to reboot that have no job and no owner any more.
     pub(super) fn order_reboots(&mut self) {
         while self.tx.commits.is_open()
-            && let Some(node) = self.reboots.ready(&self.tx)
+            && let Some((node, peer)) = self.reboots.ready(&self.tx, &self.nodes)
         {
-            let Some(peer) = self.nodes.welcomed(node) else { return };
             let name = self.tx.name_of(node);
-            let Some(boot) = self.nodes.incarnation(&name).map(|known| known.boot.clone()) else { return };
+            // A node that registered has an incarnation.
+            let boot = self.nodes.incarnation(&name).map(|known| known.boot.clone()).unwrap_or_default();
             tracing::info!(node = name, "the node is told to reboot");
             self.reboots.record(&mut self.tx, node, Some(Reboot::Ordered { boot }));
             self.after(After::ToNode(peer, MasterToNode::Reboot));

@@ -282,6 +282,7 @@ impl Run {
             Step::Fairshare(weights, half_life, cores, share) => self.fairshare(*weights, *half_life, (*cores, *share)),
             Step::Queues(queues) => self.queues(*queues),
             Step::Groups(groups) => self.groups(*groups),
+            Step::Reboot(node, step) => self.reboot(*node, *step),
             Step::Owner(node, comes) => self.owner(*node, *comes),
             Step::Quota(user, quota) => self.quota(usize::from(*user), *quota),
             Step::Pass(secs) => {
