@@ -106,7 +106,7 @@ pub use preset::{AdmissionRule, CapRule, Described, IdleRule, OrderRule, Parts, 
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
 pub use queue::{QUEUES_LIMIT, QueueError, QueueSpec, QueueTable, Queues};
 pub use quota::{Quota, QuotaLimit, Quotas, Window};
-pub use reboot::{DayWindow, Deferral, RebootRule};
+pub use reboot::{DayWindow, Deferral, Reboot, RebootRule};
 pub use reservation::Reservation;
 pub use restart::{Evictions, LimitOrNone, Restart, RestartLimit, RestartLimits};
 pub use session::{NodeSessions, SessionSums};

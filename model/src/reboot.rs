@@ -90,6 +90,37 @@ pub struct RebootRule {
     pub defer: Deferral,
 }
 
+/// Progress of the reboot of a node by the rule of its group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reboot {
+    /// Its turn has come: it takes no new jobs, and reboots when it has no job and no owner, but not after `until`. If
+    /// it `evicts`, its jobs end and run again, provided that all of them may.
+    Wanted {
+        /// End of the window, in cluster time.
+        until: Time,
+        /// True if jobs do not keep it from the reboot.
+        evicts: bool,
+    },
+    /// It was ordered to reboot, and had this boot id.
+    Ordered {
+        /// The boot id.
+        boot: String,
+    },
+    /// It did not reboot, for this reason, and takes jobs again.
+    Failed {
+        /// For people.
+        reason: String,
+    },
+}
+
+impl Reboot {
+    /// Returns true while it keeps jobs from its node.
+    pub fn closes(&self) -> bool {
+        !matches!(self, Self::Failed { .. })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

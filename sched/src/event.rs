@@ -6,12 +6,11 @@ use std::collections::BTreeSet;
 use limo_model::{
     Attempt, Band, Budgets, Curve, Energy, Eviction, Factor, Fairshare, Groups, JobId, JobShare, Lease, ModeSetting,
     NodeId, NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey, Queues, Quotas,
-    Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
+    Reboot, Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::options::Options;
-use crate::state::Reboot;
 
 /// An event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

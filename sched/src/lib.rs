@@ -45,7 +45,7 @@ pub use refused::Refused;
 pub use round::{Account, Await, Command, Finished, Round};
 pub use state::{
     Array, Arrivals, Assignment, Charge, Clock, Drained, Ended, Held, Job, Node, Owner, PartEnd, Phase, Reading,
-    Reboot, Running, SearchResult, Settings, Sleep, Slept, State, Sums, Used, joined,
+    Running, SearchResult, Settings, Sleep, Slept, State, Sums, Used, joined,
 };
 pub use structure::JobMap;
 pub use view::{Choice, View};

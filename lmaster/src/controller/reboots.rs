@@ -16,9 +16,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Deferral, NodeId, RebootRule, Span, Time};
+use limo_model::{Deferral, NodeId, Reboot, RebootRule, Span, Time};
 use limo_proto::MasterToNode;
-use limo_sched::{Event, Node, Reboot};
+use limo_sched::{Event, Node};
 
 use super::commit::After;
 use super::node_peer::NodeLinks;

@@ -1,12 +1,11 @@
 //! Daily reboots of nodes: a node whose turn has come takes no jobs, and may evict those that it has.
 
-use limo_model::{Eviction, NodeId, StopReason, Time};
+use limo_model::{Eviction, NodeId, Reboot, StopReason, Time};
 
 use super::nodes::refresh_place;
 use super::owners;
 use crate::cluster::Cluster;
 use crate::refused::Refused;
-use crate::state::Reboot;
 
 /// Records the progress of a reboot; `None` means that there is none any more.
 pub(super) fn set(cluster: &mut Cluster, now: Time, id: NodeId, reboot: Option<&Reboot>) -> Result<(), Refused> {

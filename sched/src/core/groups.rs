@@ -1,9 +1,9 @@
 //! Groups of nodes in reports, and their reboots.
 
-use limo_model::{GroupSpec, NodeId, Power};
+use limo_model::{GroupSpec, NodeId, Power, Reboot};
 
 use super::Core;
-use crate::state::{Node, Reboot};
+use crate::state::Node;
 
 impl Core {
     /// Returns the groups in the order of their names, each with the believed draw of its nodes. It includes jobs that are

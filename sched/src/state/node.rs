@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{Attempt, JobId, NodeId, NodeSpec, OwnerRules, Power, SleepRules, Span, Time, UnitId, UnitSpec};
+use limo_model::{
+    Attempt, JobId, NodeId, NodeSpec, OwnerRules, Power, Reboot, SleepRules, Span, Time, UnitId, UnitSpec,
+};
 use serde::{Deserialize, Serialize};
 
-use super::reboot::Reboot;
 use super::sessions::SessionRecord;
 use super::slept::Slept;
 use crate::account::Bill;

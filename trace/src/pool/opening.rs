@@ -1,8 +1,6 @@
 //! Hours of a week at which the computers of a group are open to their owners.
 
-use limo_model::{Curve, Span, Time};
-
-use super::groups_file::window;
+use limo_model::{Curve, DayWindow, Span, Time};
 
 const DAY: Span = Span::from_secs(86_400);
 const WEEK_MS: i64 = 7 * 86_400_000;

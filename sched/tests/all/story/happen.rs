@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use limo_model::{
     Band, Beside, Curve, Eviction, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, NodeSessions,
-    OwnerRules, Part, QueueSpec, Queues, Quota, Reservation, SessionSums, SleepRules, Span, StopReason, TaskCounts,
-    Time,
+    OwnerRules, Part, QueueSpec, Queues, Quota, Reboot, Reservation, SessionSums, SleepRules, Span, StopReason,
+    TaskCounts, Time,
 };
-use limo_sched::{Command, Event, Reboot, Round};
+use limo_sched::{Command, Event, Round};
 
 use super::{Story, clock, fields, parse, prices, shown, watts};
 

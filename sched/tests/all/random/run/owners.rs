@@ -1,7 +1,7 @@
 //! Owners of nodes in a random run: no job runs on a node while its owner is there.
 
-use limo_model::{Beside, OwnerRules, Part, SleepAfter, SleepRules, Span, StopReason};
-use limo_sched::{Event, Node, Phase, Reboot, Refused};
+use limo_model::{Beside, OwnerRules, Part, Reboot, SleepAfter, SleepRules, Span, StopReason};
+use limo_sched::{Event, Node, Phase, Refused};
 
 use super::Run;
 
