@@ -2,8 +2,8 @@
 
 use limo_client::json::SCHEMA;
 use limo_client::{Align, Failure, Master, Table, answer, answer_json, exit};
-use limo_model::{Beside, Power};
-use limo_proto::{Change, GroupReport, OwnersReport};
+use limo_model::{Beside, Deferral, Power};
+use limo_proto::{Change, GroupReport, OwnersReport, Text};
 use serde::Serialize;
 
 #[derive(Debug, clap::Subcommand)]
@@ -31,6 +31,19 @@ struct GroupJson {
     nodes: String,
     nodes_known: u32,
     owners: Option<OwnersJson>,
+    /// Such as `30min` or `never`; null if the rule of the cluster holds.
+    sleep_after: Option<String>,
+    /// True if jobs wake its sleeping nodes.
+    wake: bool,
+    reboot: Option<RebootJson>,
+}
+
+/// Daily reboots.
+#[derive(Serialize)]
+struct RebootJson {
+    /// Such as `03:00-05:00`, in UTC.
+    window: String,
+    defer: Deferral,
 }
 
 /// Rules for the owners of nodes.
@@ -74,7 +87,26 @@ fn as_json(group: GroupReport) -> GroupJson {
             evict_after_s: owners.evict_after.secs(),
         }),
         name: group.name,
+        sleep_after: group.sleep_after.map(Text::into_string),
+        wake: group.wake,
+        reboot: group.reboot.map(|window| {
+            let defer = if group.reboot_deferred { Deferral::UntilEnd } else { Deferral::No };
+            RebootJson { window: window.into_string(), defer }
+        }),
     }
+}
+
+/// Formats rules for sleep and reboots such as `sleep after 30min, woken by no job, reboot 03:00-05:00 when jobs have ended`.
+fn rules_in_words(group: &GroupReport) -> String {
+    let sleep = group.sleep_after.as_ref().map(|after| match &**after {
+        "never" => "stay awake".to_owned(),
+        after => format!("sleep after {after}"),
+    });
+    let wake = (!group.wake).then(|| "woken by no job".to_owned());
+    let how = if group.reboot_deferred { "when jobs have ended" } else { "at once" };
+    let reboot = group.reboot.as_ref().map(|window| format!("reboot {window} {how}"));
+    let rules: Vec<String> = [sleep, wake, reboot].into_iter().flatten().collect();
+    if rules.is_empty() { "-".to_owned() } else { rules.join(", ") }
 }
 
 /// Formats rules such as `suspend, evict after 10min, start after 15min`.
@@ -95,6 +127,7 @@ fn table(groups: &[GroupReport]) -> String {
         ("LIMIT", right),
         ("CONFIGURED", right),
         ("OWNERS", left),
+        ("RULES", left),
         ("KNOWN", right),
         ("NODELIST", left),
     ]);
@@ -106,6 +139,7 @@ fn table(groups: &[GroupReport]) -> String {
             limit(group.limit),
             limit(group.configured),
             group.owners.map_or("-".to_owned(), in_words),
+            rules_in_words(group),
             group.known.to_string(),
             group.nodes.clone(),
         ]);

@@ -219,6 +219,7 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         None if node.lost_since().is_some() => NodeState::Lost,
         None if !node.is_connected() => NodeState::Unreachable,
         None if let Some(sleep) = sleep => NodeState::Sleeps(sleep),
+        None if node.reboots() => NodeState::Drained,
         None if node.is_suspect(now) => NodeState::Suspect,
         None if node.owner().suspends_since().is_some() || node.owner().opens_at(now).is_some() => NodeState::Owner,
         None => NodeState::Up,

@@ -2,9 +2,11 @@
 
 mod caps;
 mod containment;
+mod host;
 mod idle;
 mod master;
 mod owner;
+mod reboot;
 mod scripts;
 mod users;
 
@@ -26,9 +28,11 @@ pub use caps::{CapArguments, GpuSource};
 use caps::{DEFAULT_CAP_LEASE, Written, merged};
 pub use containment::{CgroupChoice, ContainmentSettings};
 use containment::{ContainmentArguments, ContainmentTable};
+pub use host::host_name;
 use idle::{Idle, SleepSettings};
 use master::endpoint;
 use owner::{OwnerArguments, OwnerSettings};
+use reboot::{RebootSettings, RebootTable};
 use scripts::ScriptTable;
 pub use scripts::{ScriptProgram, ScriptSettings};
 pub use users::UserSettings;
@@ -174,6 +178,7 @@ struct ConfigFile {
     containment: ContainmentTable,
     #[serde(default)]
     users: UserTable,
+    reboot: Option<RebootTable>,
     prolog: Option<ScriptTable>,
     epilog: Option<ScriptTable>,
     /// Caps by unit.
@@ -220,6 +225,7 @@ pub struct Settings {
     pub containment: ContainmentSettings,
     pub users: UserSettings,
     pub scripts: ScriptSettings,
+    pub reboot: RebootSettings,
     /// Caps by unit.
     pub caps: BTreeMap<String, CapChoice>,
     /// Time for which caps hold without a master; positive.
@@ -252,7 +258,7 @@ impl Settings {
         let meter_interval = given.meter_interval.or(file.meter_interval);
         let sysfs = given.sysfs.or(file.sysfs).unwrap_or_else(|| DEFAULT_SYSFS.into());
         let dev = given.dev.or(file.dev).unwrap_or_else(|| DEFAULT_DEV.into());
-        let owner = given.owner.over(file.owner, file.owner_away_after);
+        let hardware = given.hardware.or(file.hardware);
         let homeless = |option: &str| format!("this user has no home directory: name one by {option}");
         let state_dir = given.state_dir.or(file.state_dir).or_else(|| default_state_dir("lslave"));
         let master = match given.master.or(file.master) {
@@ -265,7 +271,8 @@ impl Settings {
             master,
             trusted: Trusted::with_service_user(given.master_user.or(file.master_user).as_deref())?,
             name,
-            hardware: given.hardware.or(file.hardware),
+            reboot: file.reboot.unwrap_or_default().settings(hardware.is_some())?,
+            hardware,
             machine: given.machine.or(file.machine),
             cpus: given.cpus.or(file.cpus),
             idle: given.idle.or(file.idle.draw()),
@@ -274,7 +281,7 @@ impl Settings {
             meter: given.meter.or(file.meter),
             meter_access: given.meter_access.or(file.meter_access),
             meter_interval: meter_interval.unwrap_or(DEFAULT_METER_INTERVAL.min(reading_interval)),
-            owner: owner.settings(dev.clone(), sysfs.clone())?,
+            owner: given.owner.over(file.owner, file.owner_away_after).settings(dev.clone(), sysfs.clone())?,
             sysfs,
             dev,
             reading_interval,
@@ -390,10 +397,4 @@ impl ConfigFile {
             Err(error) => Err(error).with_context(|| format!("cannot read the settings {}", path.display())),
         }
     }
-}
-
-pub fn host_name() -> anyhow::Result<String> {
-    let name = nix::unistd::gethostname().context("cannot read the host name: add `--name NAME`")?;
-    let name = name.to_string_lossy();
-    Ok(name.split('.').next().unwrap_or_default().to_owned())
 }

@@ -98,8 +98,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if let Err(error) = spool.probe() {
         warn!(%error, "cannot write the state directory: jobs are refused until this works");
     }
-    let boot =
-        std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the kernel's boot id")?;
+    let boot = std::fs::read_to_string(&settings.reboot.boot_id)
+        .with_context(|| format!("cannot read the boot id in {}", settings.reboot.boot_id.display()))?;
     // If a shepherd is killed, its job becomes a child of the daemon, which ends it.
     nix::sys::prctl::set_child_subreaper(true).context("cannot become the reaper of the jobs' processes")?;
     // One thread is enough: waking another one takes longer than reading a message.
@@ -143,9 +143,11 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             containment: groups.containment(),
         };
         let sleeper = settings.sleep.map(|sleep| Sleeper::new(&sleep.off, duration(sleep.patience())));
+        let reboot = settings.reboot.command;
         let scripts = ScriptRunner::new(settings.scripts, &settings.name);
         let privileges = Privileges { no_new_privs: settings.users.no_new_privs, pam: settings.users.pam };
-        let tools = Tools { spool, groups, scripts, privileges, meter, caps, running, sleeper: sleeper.clone() };
+        let tools =
+            Tools { spool, groups, scripts, privileges, meter, caps, running, sleeper: sleeper.clone(), reboot };
         let shell = Shell::open(parts, tools, &settings.state_dir.join(SHEPHERDS), &sender)?;
         info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);

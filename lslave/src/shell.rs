@@ -86,6 +86,8 @@ pub struct Tools {
     pub running: RunningDaemon,
     /// Commands for sleep; `None` if the machine never sleeps.
     pub sleeper: Option<Sleeper>,
+    /// Command that restarts the machine, if there is one.
+    pub reboot: Option<String>,
 }
 
 /// Node with its devices and connections.
@@ -322,6 +324,7 @@ impl Shell {
             Effect::PutCapsBack => self.put_caps_back(),
             Effect::Probe { shown } => self.probe(shown),
             Effect::Sleep => drop(self.tools.sleeper.as_ref().map(Sleeper::want)),
+            Effect::Reboot => self.reboot(),
             Effect::Exit(result) => self.result = Some(result),
         }
         Vec::new()

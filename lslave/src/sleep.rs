@@ -21,6 +21,20 @@ const LOOK: Duration = Duration::from_millis(200);
 /// takes less.
 const SLEPT: Duration = Duration::from_millis(500);
 
+/// Runs a command of the settings. This needs another thread than the loop's, which collects all of its children.
+///
+/// # Errors
+/// If it cannot be run, or fails.
+pub fn run(command: &str) -> Result<(), String> {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
+    match shell.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{command}` failed with {status}")),
+        Err(error) => Err(format!("cannot run `{command}`: {error}")),
+    }
+}
+
 /// Command that puts the machine to sleep, and a flag that requests it.
 #[derive(Debug, Clone)]
 pub struct Sleeper {
@@ -74,21 +88,14 @@ impl Sleeper {
         let command = Arc::clone(&self.command);
         info!(%command, "the machine goes to sleep");
         let (begin, boot) = (Instant::now(), BootTime::now());
-        // This needs another thread, because the loop's thread collects all of its children.
-        let mut running = tokio::task::spawn_blocking(move || {
-            let mut shell = Command::new("/bin/sh");
-            shell.args(["-c", &*command]).stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
-            shell.status()
-        });
+        let mut running = tokio::task::spawn_blocking(move || run(&command));
         let mut has_ended = false;
         loop {
             tokio::select! {
                 status = &mut running, if !has_ended => {
                     has_ended = true;
                     match status {
-                        Ok(Ok(status)) if status.success() => {}
-                        Ok(Ok(status)) => return Err(format!("`{}` failed with {status}", self.command)),
-                        Ok(Err(error)) => return Err(format!("cannot run `{}`: {error}", self.command)),
+                        Ok(result) => result?,
                         Err(error) => return Err(format!("cannot run `{}`: {error}", self.command)),
                     }
                 }

@@ -11,6 +11,8 @@ use crate::curve::Curve;
 use crate::hosts::{HostError, parse_all};
 use crate::id::{NameError, check_name};
 use crate::owner::OwnerRules;
+use crate::reboot::RebootRule;
+use crate::sleep::{SleepAfter, SleepRules};
 use crate::tariff::{CarbonCharge, CarbonIntensity, CostRatio, Tariff, TariffError};
 use crate::time::{Span, Time};
 use crate::units::Power;
@@ -38,6 +40,12 @@ pub struct GroupSpec {
     /// Rules for their owners, if they have any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owners: Option<OwnerRules>,
+    /// Rules for the sleep of its nodes.
+    #[serde(default, skip_serializing_if = "SleepRules::are_usual")]
+    pub sleep: SleepRules,
+    /// Daily reboots of its nodes, if they have any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reboot: Option<RebootRule>,
     /// True while the owners may use its nodes, by time on the wall. If it is missing, they may at all times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<Curve<bool>>,
@@ -48,6 +56,22 @@ pub struct GroupSpec {
 
 fn unlimited() -> Power {
     Power::MAX
+}
+
+impl Default for GroupSpec {
+    /// Returns a group without nodes and rules.
+    fn default() -> Self {
+        Self {
+            nodes: BTreeSet::new(),
+            limit: unlimited(),
+            limit_by_operator: None,
+            owners: None,
+            sleep: SleepRules::default(),
+            reboot: None,
+            open: None,
+            tariff: Tariff::default(),
+        }
+    }
 }
 
 impl GroupSpec {
@@ -85,6 +109,8 @@ pub enum GroupError {
     Limit { group: String, limit: Power },
     #[error("group.{group}: owners: {what} is {span}: it must be from 0s to 7d")]
     Owners { group: String, what: &'static str, span: Span },
+    #[error("group.{group}: sleep_after is {after}: it must be from 0s to 7d, or never")]
+    SleepAfter { group: String, after: SleepAfter },
     #[error("group.{group}: open has {count} steps: the limit is {OPEN_LIMIT}")]
     Open { group: String, count: usize },
     #[error("group.{group}: {error}")]
@@ -111,7 +137,9 @@ impl Groups {
             let nodes = parse_all(&table.nodes).map_err(|error| GroupError::Nodes { group: name.clone(), error })?;
             let limit = table.limit.unwrap_or_else(unlimited);
             let tariff = Tariff::of_keys((table.pue, table.price_factor), (table.carbon, table.carbon_charge));
-            Ok((name, GroupSpec { nodes, limit, limit_by_operator: None, owners: table.owners, open: None, tariff }))
+            let sleep = SleepRules { after: table.sleep_after, stays: !table.wake };
+            let (owners, reboot) = (table.owners, table.reboot);
+            Ok((name, GroupSpec { nodes, limit, owners, sleep, reboot, tariff, ..GroupSpec::default() }))
         };
         Self::new(tables.into_iter().map(spec).collect::<Result<_, GroupError>>()?)
     }
@@ -135,6 +163,9 @@ impl Groups {
                 return Err(GroupError::Owners { group: group(), what, span });
             }
             spec.tariff.check().map_err(|error| GroupError::Tariff { group: group(), error })?;
+            if let Some(after) = spec.sleep.after.filter(|after| !after.is_valid()) {
+                return Err(GroupError::SleepAfter { group: group(), after });
+            }
             let steps = spec.open.as_ref().map_or(0, |open| open.steps().len());
             if steps > OPEN_LIMIT {
                 return Err(GroupError::Open { group: group(), count: steps });
@@ -167,9 +198,19 @@ impl Groups {
         self.0.values().any(|spec| !spec.tariff.is_usual())
     }
 
+    /// Returns true if a group lets its nodes sleep, whatever the rule of the cluster.
+    pub fn put_to_sleep(&self) -> bool {
+        self.0.values().any(|spec| matches!(spec.sleep.after, Some(SleepAfter::Idle(_))))
+    }
+
     /// Returns all groups in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &GroupSpec)> {
         self.0.iter().map(|(name, spec)| (name.as_str(), spec))
+    }
+
+    /// Returns the group of a node of that name.
+    pub fn of(&self, node: &str) -> Option<&GroupSpec> {
+        self.0.values().find(|spec| spec.nodes.contains(node))
     }
 
     /// Returns these groups with the limits that an operator set for `before`, except where this changes the limit in the
@@ -217,6 +258,15 @@ pub struct GroupTable {
     carbon: Option<CarbonIntensity>,
     #[serde(default, with = "as_text::option")]
     carbon_charge: Option<CarbonCharge>,
+    #[serde(default, with = "as_text::option")]
+    sleep_after: Option<SleepAfter>,
+    #[serde(default = "wakes")]
+    wake: bool,
+    reboot: Option<RebootRule>,
+}
+
+fn wakes() -> bool {
+    true
 }
 
 #[cfg(test)]
@@ -265,6 +315,17 @@ mod tests {
                 r#"{"a": {"nodes": ["n"], "owners": {"jobs": "suspend", "evict_after": "8d"}}}"#,
                 "group.a: owners: evict_after is 8d: it must be from 0s to 7d",
             ),
+            (r#"{"a": {"nodes": ["n"], "sleep_after": "8d"}}"#, "group.a: sleep_after is 8d: it must be from 0s to 7d"),
+            (r#"{"a": {"nodes": ["n"], "sleep_after": "soon"}}"#, "`soon` is neither `never` nor a time"),
+            (
+                r#"{"a": {"nodes": ["n"], "reboot": {"window": "3-5", "defer": "no"}}}"#,
+                "`3-5` is not a time of the day",
+            ),
+            (
+                r#"{"a": {"nodes": ["n"], "reboot": {"window": "03:00-05:00", "defer": "yes"}}}"#,
+                "unknown variant `yes`, expected `no` or `until-end`",
+            ),
+            (r#"{"a": {"nodes": ["n"], "wake": "no"}}"#, "invalid type: string \"no\", expected a boolean"),
             (r#"{"a": {"limit": "9 W"}}"#, "missing field `nodes`"),
             (r#"{"a": {"nodes": ["n"], "limit": 9}}"#, "`9` has no unit"),
             (r#"{"a": {"nodes": ["n"], "limit": "9 W", "price": "1"}}"#, "unknown field `price`"),
@@ -300,6 +361,21 @@ mod tests {
         assert!(!found.are_limited() && spec.limit().is_unlimited(), "{spec:?}");
         let limited = found.with_limit("a", Power::from_watts(9)).expect("positive").expect("a group");
         assert!(limited.are_limited());
+    }
+
+    #[test]
+    fn groups_have_rules_for_sleep() {
+        let text = r#"{"a": {"nodes": ["m"], "sleep_after": "30min"}, "b": {"nodes": ["n"], "sleep_after": "never"},
+            "c": {"nodes": ["o"], "wake": false}}"#;
+        let found = groups(text).expect("good");
+        let of: Vec<_> = found.iter().map(|(_, spec)| spec.sleep).collect();
+        let half = Some(SleepAfter::Idle(Span::from_secs(1800)));
+        let never = Some(SleepAfter::Never);
+        let rules = |after, stays| SleepRules { after, stays };
+        assert_eq!(of, [rules(half, false), rules(never, false), rules(None, true)]);
+        assert!(found.put_to_sleep());
+        let text = serde_json::to_string(&found).expect("text");
+        assert_eq!(serde_json::from_str::<Groups>(&text).expect("groups"), found);
     }
 
     #[test]

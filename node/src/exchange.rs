@@ -187,6 +187,8 @@ pub enum Input {
     Terminate(JobsAtExit),
     /// The machine was to sleep but is awake; contains the reason.
     SleepFailed(String),
+    /// The command that restarts the machine failed, for this reason.
+    RebootFailed(String),
 }
 
 /// Fate of the jobs when the daemon ends.
@@ -313,4 +315,6 @@ pub enum Effect {
     Exit(Result<(), String>),
     /// Puts the machine to sleep once the connection has ended. If it does not sleep, [`Input::SleepFailed`] follows.
     Sleep,
+    /// Runs the command that restarts the machine. If it fails, [`Input::RebootFailed`] follows.
+    Reboot,
 }

@@ -113,6 +113,8 @@ pub struct Node {
     closing: Option<Closing>,
     /// True if the machine sleeps once the connection has ended.
     sleepy: bool,
+    /// True from the order to restart the machine until that has failed.
+    reboots: bool,
     /// Reason why the machine did not sleep; kept until the master knows it.
     unslept: Option<String>,
     /// True if any master has accepted this node.
@@ -181,6 +183,7 @@ impl Node {
             connected: false,
             closing: None,
             sleepy: false,
+            reboots: false,
             unslept: None,
             welcomed: false,
             refused: None,
@@ -240,6 +243,7 @@ impl Node {
             Input::Reconfigured(rhythm) => self.reconfigured(rhythm),
             Input::Deadline => self.deadline_passed(),
             Input::Terminate(jobs) => self.terminate(jobs),
+            Input::RebootFailed(reason) => self.reboot_failed(reason),
             Input::SleepFailed(reason) => self.unslept = Some(reason),
         }
     }

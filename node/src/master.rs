@@ -37,6 +37,7 @@ impl Node {
             MasterToNode::Extend { job, attempt, limit } => self.extend(job, attempt, limit),
             MasterToNode::Resize { job, attempt, size } => self.resize(job, attempt, size),
             MasterToNode::Sleep => self.fall_asleep(),
+            MasterToNode::Reboot => self.reboot(),
             MasterToNode::Owners { evict_after } => self.owners_ordered(evict_after),
         }
     }
@@ -76,21 +77,39 @@ impl Node {
 
     /// Puts a machine without jobs to sleep once the master has ended the connection.
     fn fall_asleep(&mut self) {
-        let busy = self.attempts.known.keys().chain(self.streams.keys()).next();
-        let obstacle = match busy {
-            _ if self.closing.is_some() => Some("the node is shutting down".to_owned()),
-            _ if self.spec.rest.is_none() => {
-                Some("the node has no command for sleep: set `off` in the section [idle]".to_owned())
-            }
-            Some(job) => Some(format!("job {job} is on the node")),
-            None => None,
-        };
-        if let Some(reason) = obstacle {
+        let without = "the node has no command for sleep: set `off` in the section [idle]".to_owned();
+        let obstacle = Some(without).filter(|_| self.spec.rest.is_none());
+        if let Some(reason) = obstacle.or_else(|| self.busy()) {
             return self.send(NodeToMaster::SleepFailed { reason: reason.into() });
         }
         self.sleepy = true;
         self.send(NodeToMaster::FallingAsleep);
         self.effect(Effect::Sleep);
+    }
+
+    /// Restarts a machine without jobs.
+    fn reboot(&mut self) {
+        if let Some(reason) = self.busy() {
+            return self.reboot_failed(reason);
+        }
+        info!("the machine is restarted");
+        self.reboots = true;
+        self.effect(Effect::Reboot);
+    }
+
+    pub(super) fn reboot_failed(&mut self, reason: String) {
+        warn!(%reason, "the machine is not restarted");
+        self.reboots = false;
+        self.send(NodeToMaster::RebootFailed { reason: reason.into() });
+    }
+
+    /// Returns the reason why the machine can neither sleep nor restart now.
+    fn busy(&self) -> Option<String> {
+        if self.closing.is_some() {
+            return Some("the node is shutting down".to_owned());
+        }
+        let job = self.attempts.known.keys().chain(self.streams.keys()).next()?;
+        Some(format!("job {job} is on the node"))
     }
 
     fn tell_end_again(&mut self, job: JobId) {
@@ -105,8 +124,8 @@ impl Node {
         if self.closing.is_some() {
             return Err("the node is shutting down".to_owned());
         }
-        if self.sleepy {
-            return Err("the node falls asleep".to_owned());
+        if self.sleepy || self.reboots {
+            return Err(if self.reboots { "the node restarts" } else { "the node falls asleep" }.to_owned());
         }
         if self.journal != Some(exec.journal) {
             return Err(format!("the order is of the journal {}, which is not this master's", exec.journal));

@@ -3,7 +3,7 @@
 use limo_model::{Beside, OwnerRules, Power, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::bound::clip;
+use crate::bound::{Text, clip};
 
 /// A group in listings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +23,14 @@ pub struct GroupReport {
     pub known: u32,
     /// Rules for the owners of its nodes.
     pub owners: Option<OwnersReport>,
+    /// Time after which its idle nodes sleep, such as `30min` or `never`; `None` if the rule of the cluster holds.
+    pub sleep_after: Option<Text<32>>,
+    /// True if jobs wake its sleeping nodes.
+    pub wake: bool,
+    /// Window of its daily reboots, such as `03:00-05:00`.
+    pub reboot: Option<Text<32>>,
+    /// True if the reboots wait for the ends of jobs.
+    pub reboot_deferred: bool,
 }
 
 /// Rules for owners, in the form of messages.

@@ -76,6 +76,8 @@ pub enum NodeToMaster {
     Evicted { job: JobId, attempt: Attempt },
     /// What the last checkpoint of the attempt keeps. A signal for one counts as a checkpoint.
     Checkpointed { job: JobId, attempt: Attempt, kept: Kept },
+    /// The machine was ordered to reboot and does not.
+    RebootFailed { reason: Reason },
 }
 
 /// The reason for a refusal or failure, for people.

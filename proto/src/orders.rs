@@ -61,6 +61,8 @@ pub enum MasterToNode {
     Owners { evict_after: Option<Span> },
     /// Like `Stop`, but a job that makes checkpoints makes one first, within `grace`.
     Evict { job: JobId, attempt: Attempt, grace: Span },
+    /// Restarts the machine. It registers with another boot id, or answers `RebootFailed`.
+    Reboot,
 }
 
 /// A job for a node, before the permission to run it.

@@ -33,8 +33,8 @@ pub(crate) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    pub fn of(state: &'a State, books: &'a Books, now: Time) -> Self {
-        Self { state, books, parts: state.settings.parts(), now }
+    pub fn of(state: &'a State, books: &'a Books, parts: Parts, now: Time) -> Self {
+        Self { state, books, parts, now }
     }
 
     fn job(&self, id: JobId) -> Option<&'a Job> {
@@ -341,7 +341,9 @@ fn sleeps(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let placed = plan.starts.iter().flat_map(|start| &start.placement).flat_map(|part| part.nodes());
     let mut taken: BTreeSet<NodeId> = placed.collect();
     for node in runs(plan) {
+        let is_due = |of: &Node| of.rules.after.is_none_or(|after| after.allows(case.now - of.idle_since));
         let can = |of: &Node| of.sleep() == Sleep::Awake && of.spec().rest.is_some() && case.books.is_free(node);
+        let can = |of: &Node| can(of) && is_due(of);
         if !taken.insert(node) || !case.node(node).is_some_and(can) {
             found.push(Violation::CannotSleep { node });
         }

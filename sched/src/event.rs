@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use limo_model::{
     Attempt, Band, Budgets, CheckpointFailure, Curve, Energy, Eviction, Factor, Fairshare, Groups, JobId, JobShare,
     Lease, ModeSetting, NodeId, NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey,
-    Queues, Quotas, Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
+    Queues, Quotas, Reboot, Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -306,5 +306,10 @@ pub enum Event {
     /// They replace what was known before.
     SessionsKnown {
         nodes: Vec<NodeSessions>,
+    },
+    /// Progress of the daily reboot of a node. `None`: it has rebooted, or no longer needs to.
+    Rebooting {
+        node: NodeId,
+        reboot: Option<Reboot>,
     },
 }

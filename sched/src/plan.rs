@@ -114,7 +114,7 @@ pub enum Violation {
     NotPreemptible { job: JobId },
     #[error("job {job} is resumed, but not suspended")]
     NotSuspended { job: JobId },
-    #[error("a node is ordered to sleep that is not awake, has jobs, or cannot sleep")]
+    #[error("a node is ordered to sleep that is not awake, has jobs, cannot sleep, or may not yet")]
     CannotSleep { node: NodeId },
     #[error("the next plan is requested for {} ms, which is not after now", at.unix_ms())]
     WakeInPast { at: Time },

@@ -19,15 +19,15 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    AdmissionRule, Band, Budgets, Curve, Fairshare, Groups, JobId, JobShare, Lease, Mode, ModeSetting, Money, NodeId,
-    OrderRule, Parts, PlacementRule, Power, Preset, Price, Profile, ProfileKey, Queues, Quotas, Reservation, Slowdown,
-    SlowdownKey, Span, Time, UnitId, UnitSpec, Variation, nodes,
+    AdmissionRule, Band, Budgets, Curve, Fairshare, Groups, IdleRule, JobId, JobShare, Lease, Mode, ModeSetting, Money,
+    NodeId, OrderRule, Parts, PlacementRule, Power, Preset, Price, Profile, ProfileKey, Queues, Quotas, Reservation,
+    Slowdown, SlowdownKey, Span, Time, UnitId, UnitSpec, Variation, nodes,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::account::{Bill, NodeSums};
 use crate::budget::Spending;
-use crate::options::{Options, PoolRank};
+use crate::options::{Options, PoolRank, RestRule};
 use crate::round::{Await, Finished};
 use crate::structure::{JobMap, JobSet, Queue};
 
@@ -174,9 +174,15 @@ impl Settings {
         self.chosen_parts().order == OrderRule::ByArrivals
     }
 
-    /// Returns the parts in force now.
+    /// Returns the parts in force now. A group may let its nodes sleep under each policy.
     pub fn parts(&self) -> Parts {
-        self.chosen_parts().at_arrivals(self.arrivals.are_rare())
+        let parts = self.chosen_parts().at_arrivals(self.arrivals.are_rare());
+        if self.groups.put_to_sleep() { Parts { idle: IdleRule::PowerOff, ..parts } } else { parts }
+    }
+
+    /// Returns true if a node may sleep when it is idle.
+    pub(crate) fn lets_sleep(&self) -> bool {
+        self.options.rest_rule() != RestRule::Never || self.groups.put_to_sleep()
     }
 
     /// Returns the highest estimated draw that the admission allows under a band: the upper limit, or its multiple.

@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 use anyhow::{Context, Result};
 use limo_model::{
     Attempt, Band, Beside, Cores, Curve, Factor, GroupSpec, Groups, JobId, Memory, Meter, NodeId, NodeSpec, Outcome,
-    Overrides, OwnerRules, Part, Power, Preset, Request, Span, Tariff, Time, UnitId, UnitKind, UnitSpec, Usage, VariationKey,
+    Overrides, OwnerRules, Part, Power, Preset, Request, Span, Time, UnitId, UnitKind, UnitSpec, Usage, VariationKey,
 };
 use limo_sched::{Command, Core, Event, Node, Options, Round};
 use nix::sys::time::TimeValLike;
@@ -175,7 +175,7 @@ impl Loaded {
         let (start_after, evict_after) = (Span::ZERO, Span::from_secs(600));
         let owners = Some(OwnerRules { jobs: Beside::Suspend, start_after, evict_after });
         let nodes = self.core.nodes().iter().map(|node| node.spec().name.clone()).collect();
-        let group = GroupSpec { nodes, limit: Power::MAX, limit_by_operator: None, owners, open: None, tariff: Tariff::default() };
+        let group = GroupSpec { nodes, owners, ..GroupSpec::default() };
         let groups = Groups::new([("owned".to_owned(), group)].into())?;
         self.apply(&Event::GroupsSet { groups, by: "lab".to_owned() })
     }

@@ -27,6 +27,10 @@ async fn groups_are_listed_with_their_draws_and_limits() {
             start_after: Span::from_secs(900),
             evict_after: Span::from_secs(90),
         }),
+        sleep_after: Some("30min".into()),
+        wake: false,
+        reboot: Some("03:00-05:00".into()),
+        reboot_deferred: true,
     };
     let found = || answer(Answer::Groups(vec![group.clone()]));
     let stdout = |output: String| {
@@ -35,14 +39,16 @@ async fn groups_are_listed_with_their_draws_and_limits() {
     };
     let (output, _) = answered(&["group", "list"], found()).await;
     let words = stdout(output).split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let table = "GROUP DRAW LIMIT CONFIGURED OWNERS KNOWN NODELIST rack-2 4200.0 W 4000.0 W 4500.0 W \
-                 suspend, evict after 1min30s, start after 15min 7 n[1-8]";
+    let table = "GROUP DRAW LIMIT CONFIGURED OWNERS RULES KNOWN NODELIST rack-2 4200.0 W 4000.0 W 4500.0 W \
+                 suspend, evict after 1min30s, start after 15min sleep after 30min, woken by no job, \
+                 reboot 03:00-05:00 when jobs have ended 7 n[1-8]";
     assert_eq!(words.join(" "), table);
     let (output, _) = answered(&["--json", "group", "list"], found()).await;
     let json: serde_json::Value = serde_json::from_str(&stdout(output)).expect("JSON");
     let expected = serde_json::json!({
         "name": "rack-2", "draw_w": 4200.0, "limit_w": 4000.0, "configured_w": 4500.0, "nodes": "n[1-8]", "nodes_known": 7,
-        "owners": { "jobs": "suspend", "start_after_s": 900.0, "evict_after_s": 90.0 }
+        "owners": { "jobs": "suspend", "start_after_s": 900.0, "evict_after_s": 90.0 },
+        "sleep_after": "30min", "wake": false, "reboot": { "window": "03:00-05:00", "defer": "until-end" }
     });
     assert_eq!(json["groups"][0], expected);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Beside, Fairshare, GroupSpec, Groups, OwnerRules, Quotas, host_list};
+use limo_model::{Beside, Deferral, Fairshare, GroupSpec, Groups, OwnerRules, Quotas, host_list};
 
 /// The differing parts, before and after.
 type Words = (String, String);
@@ -42,13 +42,20 @@ pub(super) fn groups(old: &Groups, new: &Groups) -> Words {
 fn group(spec: &GroupSpec) -> String {
     let nodes = host_list(spec.nodes.iter().map(String::as_str));
     let limit = if spec.limit().is_unlimited() { "no limit".to_owned() } else { spec.limit().to_string() };
-    match spec.owners {
-        None => format!("{limit} for {nodes}"),
-        Some(OwnerRules { jobs: Beside::Run, .. }) => format!("{limit} for {nodes}, jobs beside owners"),
+    let owners = match spec.owners {
+        None => String::new(),
+        Some(OwnerRules { jobs: Beside::Run, .. }) => ", jobs beside owners".to_owned(),
         Some(OwnerRules { jobs: Beside::Suspend, start_after, evict_after }) => {
-            format!("{limit} for {nodes}, owners evict after {evict_after}, jobs start after {start_after}")
+            format!(", owners evict after {evict_after}, jobs start after {start_after}")
         }
-    }
+    };
+    let sleep = spec.sleep.after.map_or(String::new(), |after| format!(", sleep after {after}"));
+    let wake = if spec.sleep.stays { ", woken by no job" } else { "" };
+    let reboot = spec.reboot.map_or(String::new(), |rule| match rule.defer {
+        Deferral::No => format!(", reboot {} at once", rule.window),
+        Deferral::UntilEnd => format!(", reboot {} when jobs have ended", rule.window),
+    });
+    format!("{limit} for {nodes}{owners}{sleep}{wake}{reboot}")
 }
 
 pub(super) fn denied(old: &BTreeSet<String>, new: &BTreeSet<String>) -> Words {
@@ -71,7 +78,7 @@ fn differing(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> 
 
 #[cfg(test)]
 mod tests {
-    use limo_model::{Quota, QuotaLimit};
+    use limo_model::{Quota, QuotaLimit, SleepRules};
 
     use super::*;
 
@@ -90,6 +97,14 @@ mod tests {
         let weighed = Fairshare { weight: 100, shares: [("ada".to_owned(), 3)].into(), ..Fairshare::default() };
         let words = ("shares of ada: none; weight: 0".to_owned(), "shares of ada: 3; weight: 100".to_owned());
         assert_eq!(fairshare(&Fairshare::default(), &weighed), words);
+        let named = |sleep| {
+            let spec = GroupSpec { nodes: ["n1".to_owned()].into(), sleep, ..GroupSpec::default() };
+            Groups::new([("desk".to_owned(), spec)].into()).expect("a group")
+        };
+        let sleep = SleepRules { after: Some("30min".parse().expect("a time")), stays: true };
+        let words = ("desk: no limit for n1", "desk: no limit for n1, sleep after 30min, woken by no job");
+        let (before, after) = groups(&named(SleepRules::default()), &named(sleep));
+        assert_eq!((before.as_str(), after.as_str()), words);
         let one = BTreeSet::from(["ada".to_owned()]);
         assert_eq!(denied(&BTreeSet::new(), &one), ("nobody".to_owned(), "ada".to_owned()));
     }

@@ -275,6 +275,7 @@ impl Controller {
                         self.begin(restored.fresh);
                         self.liveness.take_up(&self.tx);
                         self.sleepers.take_up(&mut self.tx, &mut self.assignments);
+                        self.reboots_in_force();
                     }
                 }
                 self.waiters_of_lost_jobs();

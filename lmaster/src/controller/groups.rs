@@ -1,6 +1,6 @@
 //! Groups of nodes: the configured ones come into force, operators change their limits, and clients ask for them.
 
-use limo_model::{Power, clip, host_list};
+use limo_model::{Deferral, Power, clip, host_list};
 use limo_proto::{Answer, GroupReport, GroupsQuery};
 use limo_sched::{Event, Refused};
 
@@ -52,6 +52,10 @@ impl Serve for GroupsQuery {
                 nodes: host_list(spec.nodes.iter().map(String::as_str)),
                 known: u32::try_from(known).unwrap_or(u32::MAX),
                 owners: spec.owners.map(Into::into),
+                sleep_after: spec.sleep.after.map(|after| after.to_string().into()),
+                wake: !spec.sleep.stays,
+                reboot: spec.reboot.map(|rule| rule.window.to_string().into()),
+                reboot_deferred: spec.reboot.is_some_and(|rule| rule.defer == Deferral::UntilEnd),
             }
         });
         let groups = groups.collect();

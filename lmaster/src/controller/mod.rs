@@ -46,6 +46,7 @@ mod questions;
 mod queues;
 mod read_only;
 mod readings;
+mod reboots;
 mod requests;
 mod routes;
 mod select;
@@ -95,6 +96,7 @@ use metering::Metering;
 use node_peer::NodeLinks;
 use predictor::{LoadModel, Predictions};
 use questions::Questions;
+use reboots::Reboots;
 use routes::Routes;
 use sessions::Sessions;
 pub use settings::{Initial, Settings};
@@ -171,6 +173,7 @@ pub struct Controller {
     assignments: Assignments,
     liveness: Liveness,
     sleepers: Sleepers,
+    reboots: Reboots,
     questions: Questions,
     predictions: Predictions,
 }
@@ -201,6 +204,7 @@ impl Controller {
             assignments: Assignments::default(),
             liveness: Liveness::default(),
             sleepers: Sleepers::default(),
+            reboots: Reboots::default(),
             questions: Questions::default(),
             predictions: Predictions::default(),
         };
@@ -229,6 +233,7 @@ impl Controller {
             // Earlier time belongs to the journal: nodes and clients could not reconnect yet.
             self.liveness.take_up(&self.tx);
             self.sleepers.take_up(&mut self.tx, &mut self.assignments);
+            self.reboots_in_force();
             self.routes.take_up(self.submissions.all(), self.tx.now + self.tx.settings.orphan_grace);
         }
         match input {
@@ -262,6 +267,7 @@ impl Controller {
                 self.tx.commits.want_snapshot();
             }
         }
+        self.order_reboots();
         self.close_batch();
         std::mem::take(&mut self.tx.effects)
     }
@@ -281,6 +287,7 @@ impl Controller {
             orphans,
             leases,
             sleepers,
+            self.reboots.next().filter(|_| self.tx.commits.is_open()),
             self.questions.probes.next(),
             self.signals.grid_due(&self.tx),
         ]
@@ -299,6 +306,7 @@ impl Controller {
         self.orphans_due();
         self.leases_due();
         self.sleep_due();
+        self.reboots.decide(&mut self.tx);
         self.probes_due();
         self.stop_late();
         if self.tx.stage_due().is_some_and(|due| due <= self.tx.now) {

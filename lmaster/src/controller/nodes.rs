@@ -123,6 +123,7 @@ impl Controller {
             NodeToMaster::Owner { is_there } => self.owner_reported(node, is_there),
             NodeToMaster::Evicted { job, attempt } => self.evicted(node, job, attempt),
             NodeToMaster::Checkpointed { job, attempt, kept } => self.checkpointed(node, (job, attempt), kept),
+            NodeToMaster::RebootFailed { reason } => self.reboots.failed(&mut self.tx, node, reason.into_string()),
             NodeToMaster::SleepFailed { reason } => self.sleepers.sleep_failed(&mut self.tx, node, &reason),
         }
     }
@@ -284,6 +285,8 @@ impl Controller {
         unfit.into_iter().for_each(|reason| self.is_unfit(node, reason.into_string()));
         self.checkpoints_introduced(node, &attempts);
         self.owner_introduced(node, &attempts);
+        let boot = self.nodes.incarnation(&name).map(|known| known.boot.as_str());
+        self.reboots.registered(&mut self.tx, node, boot);
         for (job, attempt, verdict) in others {
             let multi_node = self.is_multi_node(job);
             let started = verdict == Verdict::Started && !multi_node;

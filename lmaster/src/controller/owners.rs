@@ -14,7 +14,7 @@ impl Controller {
     /// Returns the rules for the owner of a node.
     fn owner_rules(&self, node: NodeId) -> Option<OwnerRules> {
         let name = &self.tx.core.node(node)?.spec().name;
-        self.tx.core.settings().groups.iter().find(|(_, spec)| spec.nodes.contains(name))?.1.owners
+        self.tx.core.settings().groups.of(name)?.owners
     }
 
     /// Returns the reason why a connected node does not follow the rules for its owner.

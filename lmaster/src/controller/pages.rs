@@ -249,7 +249,8 @@ impl Controller {
     pub(super) fn node_report(&self, node: &Node) -> NodeReport {
         let containment = self.nodes.containment(node.id());
         let report = report::node(&self.tx.core, node, self.tx.now);
-        let reason = report.reason.clone().or_else(|| self.without_owner(node.id()));
+        let reason =
+            report.reason.clone().or_else(|| self.reboot_in_words(node.id())).or_else(|| self.without_owner(node.id()));
         NodeReport { containment, reason, ..report }
     }
 

@@ -81,6 +81,7 @@ impl Controller {
             self.tx.queues_in_force();
             self.tx.groups_in_force();
             self.owners_in_force();
+            self.reboots_in_force();
             Liveness::lease_in_force(&mut self.tx);
         }
     }

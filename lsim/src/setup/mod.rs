@@ -10,6 +10,7 @@ pub mod options;
 mod owners;
 mod periods;
 mod queues;
+mod selection;
 mod values;
 
 use std::panic::resume_unwind;
@@ -23,10 +24,9 @@ use limo_model::{
     Variation, as_text,
 };
 use limo_sched::Options;
-use limo_trace::filter::{Carried, Window as Filter};
 use limo_trace::hot_start::filling_profiles;
 use limo_trace::pool::Sessions;
-use limo_trace::{Platform, Treatment, Workload, swf};
+use limo_trace::{Platform, Workload, swf};
 use serde::Deserialize;
 
 use crate::engine::{Bandwidth, Mispredict, Variations, Visits};
@@ -258,35 +258,6 @@ impl Setup {
         self.options()?;
         let workload = files::workload(trace, rules, speed)?;
         Ok(self.part(workload))
-    }
-
-    /// Takes the selected part of a workload: the window first, then users, then the first jobs, then the load.
-    pub fn part(&self, mut workload: Workload) -> Workload {
-        if let Some(Date(start)) = self.start {
-            workload.start = Some(start);
-        }
-        if let Some(Extent { from, until }) = self.window {
-            workload = workload.window(Filter { from, until, rebased: true, carried: Carried::No });
-        }
-        if !self.users.is_empty() {
-            workload = workload.of_users(&self.users);
-        }
-        if let Some(count) = self.first {
-            workload = workload.first(count);
-        }
-        if let Some(load) = self.load {
-            workload = workload.at_load(load.numerator, load.denominator);
-        }
-        let mut treat = |share: Option<Share>, way: fn(&mut Treatment)| {
-            if let Some(Share(hundredths)) = share {
-                workload.treat(hundredths, way);
-            }
-        };
-        treat(self.suspendable, |treatment| treatment.may_suspend = true);
-        treat(self.requeueable, |treatment| treatment.may_requeue = true);
-        treat(self.fillers, |treatment| treatment.filler = true);
-        treat(self.explorable, |treatment| treatment.explore = true);
-        workload
     }
 
     /// The same as for [`Setup::load`], with a workload from [`Setup::workload`].

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use limo_model::{Digest, GroupSpec, Groups, NodeId, Span, Time};
+use limo_model::{DayWindow, GroupSpec, Groups, NodeId, Span, Time};
 use limo_sched::{Options, PoolRank};
 use limo_trace::pool::{self, OpeningHours, Pool, Sessions};
 use limo_trace::{Platform, Workload};
@@ -153,13 +153,11 @@ fn visits_of((path, read): (&Path, Sessions), platform: &Platform) -> Result<Vec
 /// Spreads the reboots of each group over its window, by the names of the computers.
 fn reboots(platform: &Platform, pool: &Pool) -> Vec<DailyReboot> {
     let windows = platform.groups.iter().zip(&pool.reboots).flat_map(|(group, window)| {
-        (0..group.count).map(move |index| window.map(|(from, until)| (group.node_name(index), from, until)))
+        (0..group.count).map(move |index| window.map(|window| (group.node_name(index), window)))
     });
-    let reboot = |(node, window): (u32, Option<(String, Span, Span)>)| {
-        let (name, from, until) = window?;
-        let offset = Digest::new().with(name.as_bytes()).value() % u64::try_from((until - from).ms()).ok()?.max(1);
-        let at = from + Span::from_ms(i64::try_from(offset).ok()?);
-        Some(DailyReboot { at, until, node: NodeId(node) })
+    let reboot = |(node, window): (u32, Option<(String, DayWindow)>)| {
+        let (name, window) = window?;
+        Some(DailyReboot { at: window.turn(&name), until: window.until(), node: NodeId(node) })
     };
     let mut reboots: Vec<DailyReboot> = (0..).zip(windows).filter_map(reboot).collect();
     reboots.sort_by_key(|reboot| (reboot.at, reboot.node));

@@ -1,6 +1,6 @@
 //! Random small pools, in whole seconds and watts.
 
-use limo_model::{Beside, Curve, GroupSpec, Groups, NodeId, OwnerRules, Power, Span, Tariff};
+use limo_model::{Beside, Curve, GroupSpec, Groups, NodeId, OwnerRules, Power, Span};
 use limo_sched::PoolRank;
 use limo_trace::generate::Dice;
 use limo_trace::platform::{Draw, Group, Names, Rest};
@@ -185,11 +185,9 @@ impl PoolCase {
             let steps = of.open.iter().map(|(from, open)| (at(*from), *open)).collect();
             let spec = GroupSpec {
                 nodes: self.names(index).into_iter().collect(),
-                limit: Power::MAX,
-                limit_by_operator: None,
                 owners,
                 open: Curve::new(steps, None).ok(),
-                tariff: Tariff::default(),
+                ..GroupSpec::default()
             };
             (format!("g{index}"), spec)
         };

@@ -4,6 +4,7 @@ mod cases;
 mod differential;
 mod events;
 mod formulas;
+mod learned;
 mod naive;
 mod ranks;
 

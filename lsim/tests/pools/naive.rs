@@ -60,7 +60,7 @@ pub struct NaiveJob {
     /// Seconds of the attempt with transfers, and with work.
     pub moved: i64,
     pub worked: i64,
-    started: i64,
+    pub started: i64,
     /// Number of its begin among those of all jobs.
     pub begun: u64,
     /// True if it is to be evicted, or removed.
@@ -102,7 +102,7 @@ pub struct NaivePool<'a> {
     /// Time after which no reboot begins: the last logout or submission.
     last: i64,
     /// By group and hour of the week: the value of the rank `learned`, in milliseconds.
-    learned: BTreeMap<(usize, i64), i64>,
+    pub learned: BTreeMap<(usize, i64), i64>,
     pub outcome: PoolOutcome,
 }
 
@@ -315,23 +315,6 @@ impl<'a> NaivePool<'a> {
         let node = self.jobs[job].node;
         self.nodes[node].job = None;
         self.nodes[node].idle_since = now;
-    }
-
-    /// Returns the learned value of a group for an hour of the week.
-    pub fn learned(&self, group: usize, now: i64) -> i64 {
-        self.learned.get(&(group, now / 3_600 % 168)).copied().unwrap_or(0)
-    }
-
-    /// Learns from an attempt: the seconds that it ran are wasted if it was evicted.
-    fn learn(&mut self, job: usize, is_evicted: bool) {
-        let of = &self.jobs[job];
-        let ran = of.moved + of.worked;
-        if of.phase != NaivePhase::Assigned && ran > 0 {
-            let reward = if is_evicted { -ran } else { ran }.clamp(-3_600, 3_600) * 1_000;
-            let (group, hour) = (self.nodes[of.node].group, of.started / 3_600 % 168);
-            let value = self.learned.entry((group, hour)).or_default();
-            *value += (reward - *value).div_euclid(8);
-        }
     }
 
     pub fn evict(&mut self, job: usize, cause: usize, now: i64) {

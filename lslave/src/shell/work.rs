@@ -13,6 +13,7 @@ use tracing::warn;
 use super::{Event, Shell};
 use crate::caps::tell;
 use crate::groups::remove;
+use crate::sleep::run;
 use crate::users::look_up;
 
 /// Longest time for processes to stop; only a process that another program keeps continuing takes longer.
@@ -55,6 +56,18 @@ impl Shell {
                 warn!(%job, left, "processes of the suspended job have not stopped yet");
             }
             Event::Node(Input::Reached { job })
+        });
+    }
+
+    /// Runs the command that restarts the machine. A success needs no answer: the daemon is ended.
+    pub(super) fn reboot(&self) {
+        let (Some(events), command) = (self.events.upgrade(), self.tools.reboot.clone()) else { return };
+        tokio::task::spawn_blocking(move || {
+            let without = "the node has no command for reboots: set `command` in the section [reboot]";
+            if let Err(reason) = command.map_or(Err(without.to_owned()), |command| run(&command)) {
+                // The loop has ended if the daemon has ended.
+                let _ = events.blocking_send(Event::Node(Input::RebootFailed(reason)));
+            }
         });
     }
 

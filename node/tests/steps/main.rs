@@ -3,3 +3,4 @@
 mod bench;
 mod durable;
 mod owners;
+mod reboots;

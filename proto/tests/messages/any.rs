@@ -163,6 +163,7 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
         (ids(), any::<bool>()).prop_map(|((job, attempt), paused)| NodeToMaster::Paused { job, attempt, paused }),
         (any::<u64>(), text()).prop_map(|(ticket, report)| NodeToMaster::Probed { ticket, report: report.into() }),
         Just(NodeToMaster::FallingAsleep),
+        text().prop_map(|reason| NodeToMaster::RebootFailed { reason: reason.into() }),
         text().prop_map(|reason| NodeToMaster::SleepFailed { reason: reason.into() }),
         ids().prop_map(|(job, attempt)| NodeToMaster::Preparing { job, attempt }),
         text().prop_map(|reason| NodeToMaster::Unfit { reason: reason.into() }),
@@ -191,6 +192,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
     prop_oneof![
         Just(MasterToNode::Registered),
         Just(MasterToNode::Sleep),
+        Just(MasterToNode::Reboot),
         text().prop_map(|reason| MasterToNode::Refused { reason: reason.into() }),
         (ids(), text(), vec(part, 0..3), launch()).prop_map(|((job, attempt), name, placement, launch)| {
             let (application, size, user) = (name.clone(), name.clone(), name.clone());

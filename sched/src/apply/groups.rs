@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{GroupSpec, Groups, NodeId, OwnerRules, Time};
+use limo_model::{GroupSpec, Groups, NodeId, Time};
 
 use super::nodes::settle;
 use super::{owners, sessions};
@@ -12,11 +12,6 @@ use crate::refused::Refused;
 /// Returns the group of a node of that name, as a place in the order of their names.
 pub(super) fn of(groups: &Groups, node: &str) -> Option<u16> {
     groups.iter().position(|(_, spec)| spec.nodes.contains(node)).and_then(|place| u16::try_from(place).ok())
-}
-
-/// Returns the rules for the owners of a node of that name.
-pub(super) fn owners_of(groups: &Groups, node: &str) -> Option<OwnerRules> {
-    groups.iter().find(|(_, spec)| spec.nodes.contains(node))?.1.owners
 }
 
 pub(super) fn set(cluster: &mut Cluster, now: Time, groups: &Groups) -> Result<(), Refused> {
@@ -34,10 +29,16 @@ pub(super) fn set(cluster: &mut Cluster, now: Time, groups: &Groups) -> Result<(
         if std::mem::replace(&mut node.owner.rules, rules) != rules {
             changed.push(node.id);
         }
+        let sleep = of.map(|(_, spec)| spec.sleep).unwrap_or_default();
+        if std::mem::replace(&mut node.rules, sleep).after != sleep.after {
+            // The time since which it has no job was not noted for a node that was not to sleep.
+            node.idle_since = now;
+        }
         sessions::owned(node, now);
     }
     sessions::regrouped(&mut cluster.state, groups);
     cluster.state.settings.groups = groups.clone();
+    cluster.parts = cluster.state.settings.parts();
     cluster.find_again(now);
     owners::rules_changed(cluster, now, &changed);
     cluster.find_again(now);

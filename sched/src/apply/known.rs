@@ -63,6 +63,7 @@ pub(super) fn removed(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<()
             rest: None,
         };
         node.drained = None;
+        node.reboot = None;
         node.away_since = None;
         node.lost = None;
         node.suspect_until = None;

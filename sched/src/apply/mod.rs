@@ -18,6 +18,7 @@ mod predicted;
 mod queues;
 mod quota;
 mod rank;
+mod reboots;
 mod register;
 mod reservations;
 mod restarts;
@@ -74,6 +75,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         }
         Event::OwnerCame { node } => return owners::came(cluster, now, *node),
         Event::OwnerLeft { node } => return owners::left(cluster, now, *node),
+        Event::Rebooting { node, reboot } => reboots::set(cluster, now, *node, reboot.as_ref()),
         Event::SessionsKnown { nodes } => sessions::known(cluster, nodes),
         Event::Evicted { job, attempt, node, why } => owners::evicted(cluster, (*job, *attempt), (*node, *why)),
         Event::Checkpointed { job, attempt, ran, took, failed } => {

@@ -9,7 +9,7 @@ use super::jobs::with_times;
 use super::nodes::{refresh_place, renew, settle, switch};
 use super::pause::count;
 use super::steer::stand_still;
-use super::{sessions, sleep};
+use super::{reboots, sessions, sleep};
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::state::{Job, Node, Phase, Sleep};
@@ -55,6 +55,7 @@ pub(super) fn left(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
     node.idle_since = now;
     sleep::note_rest(cluster, id, now);
     sessions::ended(cluster, (since, now), id);
+    reboots::evict(cluster, id);
     renew(cluster, id, now);
     cluster.state.dirty |= is_limited(cluster);
     let node = known(cluster, id)?;
@@ -122,7 +123,7 @@ pub(crate) fn evict_due(cluster: &mut Cluster, now: Time) {
     }
 }
 
-fn stop(cluster: &mut Cluster, id: JobId, why: StopReason, told: bool) {
+pub(super) fn stop(cluster: &mut Cluster, id: JobId, why: StopReason, told: bool) {
     with_times(cluster, id, |job| {
         if let Some(assignment) = job.assignment_mut() {
             assignment.stop = Some((why, told));
@@ -135,7 +136,7 @@ fn is_limited(cluster: &Cluster) -> bool {
     cluster.state.settings.limits.is_limited() || cluster.index.groups.are_limited
 }
 
-fn known(cluster: &mut Cluster, id: NodeId) -> Result<&mut Node, Refused> {
+pub(super) fn known(cluster: &mut Cluster, id: NodeId) -> Result<&mut Node, Refused> {
     cluster.state.node_mut(id).filter(|node| !node.is_removed()).ok_or(Refused::NoSuchNode { node: id })
 }
 
@@ -200,7 +201,9 @@ fn suspend(cluster: &mut Cluster, now: Time, id: JobId) {
 /// Removes the owner as a cause, unless another node of the job has one who is there.
 fn release(cluster: &mut Cluster, now: Time, id: JobId) {
     let Some(job) = cluster.state.jobs.get(id) else { return };
-    let is_suspended = job.causes().is_some_and(|causes| causes.since_of(Cause::Owner).is_some());
+    // A job that ends does not continue first.
+    let ends = job.assignment().is_some_and(|assignment| assignment.stop.is_some());
+    let is_suspended = !ends && job.causes().is_some_and(|causes| causes.since_of(Cause::Owner).is_some());
     if !is_suspended {
         return;
     }

@@ -93,6 +93,7 @@ fn take_in(cluster: &mut Cluster, now: Time, id: NodeId, kinds: usize) {
 pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId {
     // A node whose number would exceed a u32 does not register.
     let id = NodeId(u32::try_from(cluster.state.nodes.len()).unwrap_or(u32::MAX));
+    let own = cluster.state.settings.groups.of(&spec.name);
     cluster.state.nodes.push(Node {
         id,
         spec: spec.clone(),
@@ -114,7 +115,9 @@ pub(super) fn enter(cluster: &mut Cluster, now: Time, spec: &NodeSpec) -> NodeId
         slept: Default::default(),
         closed_to: cluster.state.settings.queues.closed_to(&spec.name),
         group: groups::of(&cluster.state.settings.groups, &spec.name),
-        owner: Owner { rules: groups::owners_of(&cluster.state.settings.groups, &spec.name), ..Owner::default() },
+        owner: Owner { rules: own.and_then(|of| of.owners), ..Owner::default() },
+        rules: own.map(|of| of.sleep).unwrap_or_default(),
+        reboot: None,
         sessions: None,
     });
     sessions::owned(&mut cluster.state.nodes[id.0 as usize], now);

@@ -59,7 +59,7 @@ pub(super) fn plan_once(cluster: &mut Cluster, now: Time, round: &mut Round) -> 
 
 /// Returns every rule that a plan breaks.
 pub(super) fn violations(cluster: &Cluster, now: Time, plan: &Plan) -> Vec<Violation> {
-    check(Case::of(&cluster.state, &cluster.books, now), plan)
+    check(Case::of(&cluster.state, &cluster.books, cluster.parts, now), plan)
 }
 
 /// Largest cluster, in nodes and jobs, whose books are compared: comparing more would take most of a test's time.

@@ -1,8 +1,9 @@
-//! Groups of nodes in reports.
+//! Groups of nodes in reports, and their reboots.
 
-use limo_model::{Energy, GroupSpec, Money, Part, Power, Span, Time};
+use limo_model::{Energy, GroupSpec, Money, NodeId, Part, Power, Reboot, Span, Time};
 
 use super::Core;
+use crate::state::Node;
 
 impl Core {
     /// Returns the cost of a job's energy on its nodes, spread evenly over `span` from `from`, at the prices of their groups.
@@ -17,6 +18,13 @@ impl Core {
         let draw = |group| self.cluster.index.groups.draw(group);
         let groups = self.settings().groups.iter().enumerate();
         groups.map(move |(group, (name, spec))| (name, spec, draw(group)))
+    }
+
+    /// Returns true if nothing on a node keeps it from the reboot for which its turn has come.
+    pub fn may_reboot(&self, id: NodeId) -> bool {
+        let is_ready = |node: &Node| node.connected && node.is_awake() && node.owner.here.is_none();
+        let is_wanted = |node: &Node| matches!(node.reboot(), Some(Reboot::Wanted { .. }));
+        self.node(id).is_some_and(|node| is_wanted(node) && is_ready(node)) && self.cluster.books.is_free(id)
     }
 }
 

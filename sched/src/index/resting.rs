@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{NodeId, Span, Time};
+use limo_model::{NodeId, SleepAfter, Span, Time};
 
 use super::Classes;
 use crate::options::RestRule;
@@ -11,18 +11,22 @@ use crate::state::{Node, State};
 /// The nodes that are awake and open, have no job and no owner there, and can sleep. A change of one node costs O(log n).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resting {
-    /// Time without a job after which a node may sleep.
-    after: Span,
+    /// Time without a job after which a node may sleep, unless its group has a rule of its own; `None` lets none sleep.
+    after: Option<Span>,
     queue: BTreeSet<(Time, NodeId)>,
     /// The time of each node in the queue, by number.
     due: Vec<Option<Time>>,
 }
 
 impl Resting {
-    /// Makes the index, if the policy in force lets idle nodes sleep.
+    /// Makes the index, if the policy in force or a group lets idle nodes sleep.
     pub fn of(state: &State, classes: &Classes, now: Time) -> Option<Self> {
-        let after = match state.settings.options.rest_rule() {
-            RestRule::Idle(after) | RestRule::IdleInBudget(after) if state.settings.parts().powers_off() => after,
+        let settings = &state.settings;
+        let after = match settings.options.rest_rule() {
+            RestRule::Idle(after) | RestRule::IdleInBudget(after) if settings.chosen_parts().powers_off() => {
+                Some(after)
+            }
+            _ if settings.groups.put_to_sleep() => None,
             _ => return None,
         };
         let mut index = Self { after, queue: BTreeSet::new(), due: vec![None; state.nodes.len()] };
@@ -45,8 +49,13 @@ impl Resting {
     /// Updates a node; returns the time from which it may sleep.
     pub fn update(&mut self, node: &Node, classes: &Classes, now: Time) -> Option<Time> {
         let can_sleep = node.spec.rest.is_some() && node.is_awake() && node.is_open(now) && node.owner.here.is_none();
-        let due = (can_sleep && classes.is_free(node.id))
-            .then(|| (node.idle_since + self.after).max(node.awake_until.unwrap_or(node.idle_since)));
+        let after = match node.rules.after {
+            Some(SleepAfter::Never) => None,
+            Some(SleepAfter::Idle(after)) => Some(after),
+            None => self.after,
+        };
+        let after = after.filter(|_| can_sleep && classes.is_free(node.id));
+        let due = after.map(|after| (node.idle_since + after).max(node.awake_until.unwrap_or(node.idle_since)));
         self.put(node.id, due);
         due
     }

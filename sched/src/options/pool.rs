@@ -47,7 +47,7 @@ impl PoolRank {
 
     /// Returns true if nodes of different groups have different values.
     pub(crate) fn is_by_group(self) -> bool {
-        matches!(self, Self::S4 | Self::S5a | Self::S5b | Self::S6)
+        matches!(self, Self::S4 | Self::S5a | Self::S5b | Self::S6 | Self::Learned)
     }
 }
 

@@ -31,19 +31,22 @@ fn pays(view: &View<'_>, node: &Node, rest: &Rest) -> bool {
 pub(super) fn power_off(view: &View<'_>, mut later: Vec<Later>, plan: &mut Plan) {
     let now = view.now();
     let Some(resting) = view.index().resting.as_ref() else { return };
-    if matches!(view.options().rest_rule(), RestRule::IdleInBudget(_)) {
-        let budgets = &view.settings().budgets;
-        if budgets.at(now).is_none() {
-            plan.wake_at = Time::first_of(&[plan.wake_at, budgets.next_change(now)]);
-            return;
-        }
+    let settings = view.settings();
+    let is_out_of_budget =
+        matches!(view.options().rest_rule(), RestRule::IdleInBudget(_)) && settings.budgets.at(now).is_none();
+    if is_out_of_budget {
+        plan.wake_at = Time::first_of(&[plan.wake_at, settings.budgets.next_change(now)]);
+    }
+    if is_out_of_budget && !settings.groups.put_to_sleep() {
+        return;
     }
     let mut margin = Margin::of(view);
     let classes = &view.index().classes;
     let place = |id: NodeId| Some((classes.place_of(id)?, view.node(id)?));
     let mut due: Vec<((usize, u32), &Node)> = resting.due(now).filter_map(place).collect();
     due.sort_unstable_by_key(|(place, _)| *place);
-    for ((class, _), node) in due {
+    // Out of a budget's periods, only the rules of groups apply.
+    for ((class, _), node) in due.into_iter().filter(|(_, node)| !is_out_of_budget || node.rules.after.is_some()) {
         let Some(rest) = node.spec.rest() else { continue };
         let back = now + rest.down.span + rest.up.span;
         let is_wanted = later.iter_mut().filter(|start| start.at <= back).any(|start| start.takes(class, node.id));

@@ -67,7 +67,9 @@ fn finish<'a>(view: &View<'a>, pass: &mut (impl Pass<'a> + ?Sized), plan: &mut P
         return cache;
     }
     // In journals without this part, nodes do not stay awake for a planned start.
-    let is_alias = view.options().overrides().idle.is_none() && !view.settings().preset.parts().powers_off();
+    let is_alias = view.options().overrides().idle.is_none()
+        && !view.settings().preset.parts().powers_off()
+        && !view.settings().groups.put_to_sleep();
     let later = if is_alias { Vec::new() } else { pass.later() };
     idle::power_off(view, later, plan);
     // Results that use the nodes that go to sleep are not valid for the next plan.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{Attempt, JobId, NodeId, NodeSpec, OwnerRules, Power, Span, Time, UnitId, UnitSpec};
+use limo_model::{
+    Attempt, JobId, NodeId, NodeSpec, OwnerRules, Power, Reboot, SleepRules, Span, Time, UnitId, UnitSpec,
+};
 use serde::{Deserialize, Serialize};
 
 use super::sessions::SessionRecord;
@@ -52,6 +54,11 @@ pub struct Node {
     pub(crate) group: Option<u16>,
     #[serde(default, skip_serializing_if = "Owner::is_unknown")]
     pub(crate) owner: Owner,
+    /// The rules of its group.
+    #[serde(default, skip_serializing_if = "SleepRules::are_usual")]
+    pub(crate) rules: SleepRules,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reboot: Option<Box<Reboot>>,
     /// Sessions of its owners; `None` for a node that never had owners.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) sessions: Option<Box<SessionRecord>>,
@@ -211,12 +218,27 @@ impl Node {
 
     /// Returns true if it may get new jobs.
     pub fn is_available(&self, now: Time) -> bool {
-        self.is_open(now) && !self.owner.closes(now)
+        self.is_open(now) && !self.owner.closes(now) && !self.stays_asleep()
     }
 
-    /// Returns true if only its owner may keep new jobs from it.
+    /// Returns true if it sleeps, or is about to, and no job may wake it.
+    pub(crate) fn stays_asleep(&self) -> bool {
+        self.rules.stays && matches!(self.sleep, Sleep::GoingDown | Sleep::Asleep)
+    }
+
+    /// Returns true if only its owner, or its sleep, may keep new jobs from it.
     pub(crate) fn is_open(&self, now: Time) -> bool {
-        self.connected && self.drained.is_none() && !self.is_suspect(now)
+        self.connected && self.drained.is_none() && !self.is_suspect(now) && !self.reboots()
+    }
+
+    /// Returns the progress of its daily reboot.
+    pub fn reboot(&self) -> Option<&Reboot> {
+        self.reboot.as_deref()
+    }
+
+    /// Returns true if its daily reboot keeps jobs from it.
+    pub fn reboots(&self) -> bool {
+        self.reboot.as_ref().is_some_and(|reboot| reboot.closes())
     }
 
     /// Returns the state of its owner.

@@ -3,7 +3,7 @@
 
 use limo_model::{
     Band, Budget, Budgets, Cores, Curve, Energy, Estimate, EstimateSource, GroupSpec, Groups, JobId, Memory, Meter,
-    NodeId, NodeSpec, Part, Power, Preset, Release, Request, Rest, Span, Switch, Tariff, Time, UnitId, UnitKind,
+    NodeId, NodeSpec, Part, Power, Preset, Release, Request, Rest, SleepRules, Span, Switch, Time, UnitId, UnitKind,
     UnitSpec,
 };
 use limo_sched::{Core, Event, Options, Plan, RestRule, Start, Violation};
@@ -150,17 +150,34 @@ fn only_free_nodes_sleep() {
     check_sleeps(&core, &[(1, 1)], &[1]);
 }
 
+#[test]
+fn groups_keep_nodes_awake_or_asleep() {
+    let mut core = core(Preset::Easy, Some(60));
+    let set = |core: &mut Core, (now, after): (i64, &str), stays| {
+        let sleep = SleepRules { after: Some(after.parse().expect("a time")), stays };
+        let spec = GroupSpec { nodes: ["n1".to_owned()].into(), sleep, ..GroupSpec::default() };
+        let groups = Groups::new([("desk".to_owned(), spec)].into()).expect("one group");
+        core.apply(at(now), &Event::GroupsSet { groups, by: "root".into() }).expect("groups");
+    };
+    let sleeps = Plan { sleeps: vec![(NodeId(1), 1)], ..Plan::default() };
+    let cannot = Violation::CannotSleep { node: NodeId(1) };
+    for (after, now, expected) in [("never", 99, true), ("10s", 9, true), ("10s", 10, false)] {
+        set(&mut core, (0, after), false);
+        assert_eq!(core.check(at(now), &sleeps).contains(&cannot), expected, "{after} {now}");
+    }
+    let mut wakes = start(5, 60);
+    wakes.starts[0].placement[0].unit.node = NodeId(1);
+    let unavailable = Violation::NodeUnavailable { job: wakes.starts[0].job };
+    core.apply(at(10), &Event::Asleep { nodes: vec![(NodeId(1), 1)] }).expect("asleep");
+    assert!(!core.check(at(10), &wakes).contains(&unavailable));
+    set(&mut core, (10, "10s"), true);
+    assert!(core.check(at(10), &wakes).contains(&unavailable));
+}
+
 /// Sets a group of these nodes, with a limit in watts.
 fn group(core: &mut Core, nodes: &[&str], limit: i64) {
     let nodes = nodes.iter().map(|node| (*node).to_owned()).collect();
-    let spec = GroupSpec {
-        nodes,
-        limit: watts(limit),
-        limit_by_operator: None,
-        owners: None,
-        open: None,
-        tariff: Tariff::default(),
-    };
+    let spec = GroupSpec { nodes, limit: watts(limit), ..GroupSpec::default() };
     let groups = Groups::new([("rack".to_owned(), spec)].into()).expect("one group");
     core.apply(at(0), &Event::GroupsSet { groups, by: "root".into() }).expect("groups");
 }

@@ -49,6 +49,7 @@ mod pty;
 mod queues;
 mod quota;
 mod readme;
+mod reboots;
 mod refusals;
 mod renewal;
 mod replay;

@@ -5,7 +5,8 @@ use std::io;
 use std::path::Path;
 
 use limo_model::{
-    Beside, CarbonCharge, CarbonIntensity, CostRatio, GroupSpec, Groups, OwnerRules, Power, Span, Tariff, as_text,
+    Beside, CarbonCharge, CarbonIntensity, CostRatio, DayWindow, GroupSpec, Groups, OwnerRules, Power, SleepAfter,
+    SleepRules, Span, Tariff, as_text,
 };
 use serde::Deserialize;
 use thiserror::Error;
@@ -28,8 +29,8 @@ pub struct Pool {
     pub groups: Groups,
     /// Hours at which each group is open to its owners; always if there are none.
     pub open: Vec<Option<OpeningHours>>,
-    /// Time of the day from which and until which the computers of each group are restarted, if they are.
-    pub reboots: Vec<Option<(Span, Span)>>,
+    /// Time of the day in which the computers of each group are restarted, if they are.
+    pub reboots: Vec<Option<DayWindow>>,
 }
 
 /// Reason why the file cannot be used.
@@ -80,6 +81,9 @@ struct Computers {
     carbon: Option<CarbonIntensity>,
     #[serde(default, with = "as_text::option")]
     carbon_charge: Option<CarbonCharge>,
+    #[serde(default, with = "as_text::option")]
+    sleep_after: Option<SleepAfter>,
+    wake: Option<bool>,
 }
 
 /// The rules that htc-sim-2015 describes, with its times where the file has none.
@@ -125,11 +129,10 @@ impl Pool {
             });
             let spec = GroupSpec {
                 nodes: nodes.iter().cloned().collect(),
-                limit: Power::MAX,
-                limit_by_operator: None,
                 owners: Some(of.owners.unwrap_or_else(usual)),
-                open: None,
                 tariff: Tariff::of_keys((of.pue, of.price_factor), (of.carbon, of.carbon_charge)),
+                sleep: SleepRules { after: of.sleep_after, stays: of.wake == Some(false) },
+                ..GroupSpec::default()
             };
             let group = Group {
                 names: Names::Listed(nodes),
@@ -145,13 +148,13 @@ impl Pool {
                 variation: None,
             };
             group.check().map_err(|source| PoolFileError::Value { file: file(), group: name.clone(), source })?;
-            let window = of.reboot.as_deref().map(|text| {
+            let window = of.reboot.as_deref().map(|text: &str| {
                 let wrong = || PoolFileError::Reboot {
                     file: file(),
                     group: name.clone(),
                     value: input::shown(text.as_bytes()),
                 };
-                window(text).ok_or_else(wrong)
+                text.parse().map_err(|_| wrong())
             });
             reboots.push(window.transpose()?);
             let wrong = |text: &str| {
@@ -167,18 +170,6 @@ impl Pool {
         let groups = Groups::new(groups).map_err(|error| wrong(error.to_string()))?;
         Ok(Self { platform, groups, open, reboots })
     }
-}
-
-/// Reads `03:00-05:00`: two times of one day.
-pub(super) fn window(text: &str) -> Option<(Span, Span)> {
-    let time = |text: &str| {
-        let (hours, minutes) = text.split_once(':')?;
-        let (hours, minutes) = (hours.parse::<u8>().ok()?, minutes.parse::<u8>().ok()?);
-        (hours <= 24 && minutes < 60).then(|| Span::from_secs(i64::from(hours) * 3_600 + i64::from(minutes) * 60))
-    };
-    let (from, until) = text.split_once('-')?;
-    let (from, until) = (time(from.trim())?, time(until.trim())?);
-    (from < until && until <= Span::from_secs(86_400)).then_some((from, until))
 }
 
 #[cfg(test)]
@@ -197,7 +188,7 @@ mod tests {
         assert_eq!((group.node_name(1), group.draw.busy), ("a-002".to_owned(), Power::from_watts(57)));
         assert_eq!(group.rest.map(|rest| (rest.draw, rest.up_time)), Some((Power::from_watts(2), SWITCH)));
         assert_eq!(pool.open[0].as_ref().map(|open| open.is_open(Time::from_unix_ms(8 * 3_600_000))), Some(true));
-        assert_eq!(pool.reboots, [Some((Span::from_secs(3 * 3_600), Span::from_secs(5 * 3_600)))]);
+        assert_eq!(pool.reboots, ["03:00-05:00".parse().ok()]);
         assert_eq!(pool.groups.iter().next().and_then(|(_, spec)| spec.owners), Some(usual()));
         let text = format!("{GROUP}owners = {{ jobs = \"suspend\", evict_after = \"0s\" }}\n");
         let pool = Pool::parse("f", &text).expect("good");

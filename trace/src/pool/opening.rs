@@ -1,8 +1,6 @@
 //! Hours of a week at which the computers of a group are open to their owners.
 
-use limo_model::{Curve, Span, Time};
-
-use super::groups_file::window;
+use limo_model::{Curve, DayWindow, Span, Time};
 
 const DAY: Span = Span::from_secs(86_400);
 const WEEK_MS: i64 = 7 * 86_400_000;
@@ -67,7 +65,8 @@ fn days_and_window(text: &str) -> Option<(std::ops::RangeInclusive<i64>, (Span, 
     let day = |name: &str| DAYS.iter().zip(0..).find(|(known, _)| **known == name).map(|(_, day)| day);
     let (first, last) = days.split_once('-').unwrap_or((days, days));
     let (first, last): (i64, i64) = (day(first)?, day(last)?);
-    (first <= last).then_some((first..=last, window(hours)?))
+    let window: DayWindow = hours.parse().ok()?;
+    (first <= last).then_some((first..=last, (window.from(), window.until())))
 }
 
 #[cfg(test)]

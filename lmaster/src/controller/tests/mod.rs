@@ -32,6 +32,7 @@ mod probes;
 mod queues;
 mod readings;
 mod reasons;
+mod reboots;
 mod restarts;
 mod samples;
 mod select;

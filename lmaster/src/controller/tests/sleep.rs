@@ -41,7 +41,7 @@ fn connect(bench: &mut Bench, name: &str, boot: &str) -> PeerId {
 }
 
 /// Starts a second process with the settings of the first.
-fn killed(bench: Bench) -> Bench {
+pub fn killed(bench: Bench) -> Bench {
     let settings = bench.settings.clone();
     let mut disk = bench.disk;
     let restored = restore(disk.recover(), bench.now).expect("readable");

@@ -70,6 +70,8 @@ pub enum Step {
     Groups([(u8, i64); 2]),
     /// The owner of a node comes, or leaves.
     Owner(u8, bool),
+    /// The reboot of a node proceeds.
+    Reboot(u8, u8),
 }
 
 /// A period some time after the previous one, with a release of `above` watts above the idle draw of the cluster.

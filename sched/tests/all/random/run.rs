@@ -282,6 +282,7 @@ impl Run {
             Step::Fairshare(weights, half_life, cores, share) => self.fairshare(*weights, *half_life, (*cores, *share)),
             Step::Queues(queues) => self.queues(*queues),
             Step::Groups(groups) => self.groups(*groups),
+            Step::Reboot(node, step) => self.reboot(*node, *step),
             Step::Owner(node, comes) => self.owner(*node, *comes),
             Step::Quota(user, quota) => self.quota(usize::from(*user), *quota),
             Step::Pass(secs) => {
@@ -367,6 +368,7 @@ impl Run {
             self.happen(&Step::Confirm(index));
             self.happen(&Step::Up(index, 0));
             self.happen(&Step::Resume(index));
+            self.happen(&Step::Reboot(index, 0));
         }
         // Fillers wait for a lower limit, and no other limit is set.
         let limits = Curve::constant(Band::new(Power::from_watts(100_000), Power::MAX).expect("a band"));

@@ -42,12 +42,13 @@ pub fn with_ranges(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = 
     })
 }
 
-/// Adds groups of nodes with limits and owners. The golden worlds have none.
+/// Adds groups of nodes with limits, owners, rules for sleep and reboots. The golden worlds have none.
 pub fn with_groups(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
     let group = (0..8_u8, 10..150_i64);
     prop_oneof![
         11 => steps,
         1 => [group.clone(), group].prop_map(Step::Groups),
         2 => (0..8_u8, any::<bool>()).prop_map(|(node, comes)| Step::Owner(node, comes)),
+        1 => (0..8_u8, any::<u8>()).prop_map(|(node, step)| Step::Reboot(node, step)),
     ]
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use limo_model::{
     Band, Beside, Curve, Eviction, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, NodeSessions,
-    OwnerRules, Part, QueueSpec, Queues, Quota, Reservation, SessionSums, Span, StopReason, Tariff, TaskCounts, Time,
+    OwnerRules, Part, QueueSpec, Queues, Quota, Reboot, Reservation, SessionSums, SleepRules, Span, StopReason,
+    TaskCounts, Time,
 };
 use limo_sched::{Command, Event, Round};
 
@@ -88,6 +89,16 @@ impl Story {
             ["queues", rest @ ..] => self.queues(rest),
             ["groups", rest @ ..] => self.groups(rest),
             ["owner-came", name] => self.apply(Event::OwnerCame { node: node(self, name) }),
+            ["reboot", name, "off"] => self.apply(Event::Rebooting { node: node(self, name), reboot: None }),
+            ["reboot", name, "ordered"] => {
+                let (node, reboot) = (node(self, name), Some(Reboot::Ordered { boot: "boot".into() }));
+                assert!(self.world.core.may_reboot(node), "{name} has a job or an owner");
+                self.apply(Event::Rebooting { node, reboot });
+            }
+            ["reboot", name, until, rest @ ..] => {
+                let reboot = Reboot::Wanted { until: clock(until), evicts: rest.contains(&"evicts") };
+                self.apply(Event::Rebooting { node: node(self, name), reboot: Some(reboot) });
+            }
             ["owner-left", name] => self.apply(Event::OwnerLeft { node: node(self, name) }),
             ["reboot-evicts", name, on] => {
                 let (job, node) = (self.names[*name], node(self, on));
@@ -191,7 +202,7 @@ impl Story {
     }
 
     /// The words are `NAME on=n[0-1] [limit=100W] [owners=suspend start-after=15min evict-after=10min]
-    /// [open=08:00-18:00]` for each group, with `/` between groups.
+    /// [sleep-after=30min|never] [stays-asleep] [open=08:00-18:00]` for each group, with `/` between groups.
     fn groups(&mut self, words: &[&str]) {
         let group = |words: &[&str]| {
             let given = fields(words);
@@ -206,10 +217,11 @@ impl Story {
             let open = given.get("open").and_then(|hours| hours.split_once('-')).map(|(from, until)| {
                 Curve::new(vec![(clock(from), true), (clock(until), false)], None).expect("a curve")
             });
-            (
-                words[0].to_owned(),
-                GroupSpec { nodes, limit, limit_by_operator: None, owners, open, tariff: Tariff::default() },
-            )
+            let sleep = SleepRules {
+                after: given.get("sleep-after").map(|after| parse(after)),
+                stays: given.contains_key("stays-asleep"),
+            };
+            (words[0].to_owned(), GroupSpec { nodes, limit, owners, sleep, open, ..GroupSpec::default() })
         };
         let all = words.split(|word| *word == "/").map(group).collect();
         self.apply(Event::GroupsSet { groups: Groups::new(all).expect("groups"), by: "root".into() });

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use limo_model::{
     Beside, Cores, Curve, GroupSpec, Groups, Memory, Meter, NodeId, NodeSessions, NodeSpec, Outcome, OwnerRules,
-    PlacementRule, Power, Preset, Request, Rest, SessionSums, Span, Switch, Tariff, Time, UnitKind, UnitSpec, Usage,
-    nodes,
+    PlacementRule, Power, Preset, Request, Rest, SessionSums, Span, Switch, Time, UnitKind, UnitSpec, Usage, nodes,
 };
 use proptest::prelude::*;
 
@@ -66,11 +65,9 @@ fn core(pool: PoolOptions) -> Core {
         let open = Curve::new(vec![(at(0), false), (at(60), true)], None).expect("a curve");
         let spec = GroupSpec {
             nodes,
-            limit: Power::MAX,
-            limit_by_operator: None,
             owners: Some(OwnerRules { jobs, start_after, evict_after }),
             open: Some(open).filter(|_| number == 1),
-            tariff: Tariff::default(),
+            ..GroupSpec::default()
         };
         (format!("g{number}"), spec)
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{GroupSpec, Groups, NodeId, Power, Tariff, nodes};
+use limo_model::{GroupSpec, Groups, NodeId, Power, nodes};
 use limo_sched::{Command, Event, Refused, Round};
 
 use super::Run;
@@ -15,14 +15,8 @@ impl Run {
             let mask = if which == 0 { mask } else { mask & !first };
             let nodes = (0..8).filter(|bit| mask >> bit & 1 == 1).map(|bit| format!("n{bit}")).collect();
             let owners = Self::owner_rules(limit);
-            let spec = GroupSpec {
-                nodes,
-                limit: Power::from_watts(limit),
-                limit_by_operator: None,
-                owners,
-                open: None,
-                tariff: Tariff::default(),
-            };
+            let sleep = Self::sleep_rules(limit);
+            let spec = GroupSpec { nodes, limit: Power::from_watts(limit), owners, sleep, ..GroupSpec::default() };
             if mask != 0 {
                 groups.insert(format!("g{which}"), spec);
             }

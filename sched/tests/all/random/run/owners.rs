@@ -1,6 +1,6 @@
 //! Owners of nodes in a random run: no job runs on a node while its owner is there.
 
-use limo_model::{Beside, OwnerRules, Part, Span, StopReason};
+use limo_model::{Beside, OwnerRules, Part, Reboot, SleepAfter, SleepRules, Span, StopReason};
 use limo_sched::{Event, Node, Phase, Refused};
 
 use super::Run;
@@ -13,9 +13,30 @@ impl Run {
         (number % 2 == 1).then_some(OwnerRules { jobs, start_after, evict_after })
     }
 
+    /// Returns rules for the sleep of a group, or none.
+    pub(super) fn sleep_rules(number: i64) -> SleepRules {
+        let after = match number % 5 {
+            0 => Some(SleepAfter::Never),
+            1 => Some(SleepAfter::Idle(Span::from_secs(number * 11 % 100))),
+            _ => None,
+        };
+        SleepRules { after, stays: number % 3 == 1 }
+    }
+
     pub(super) fn owner(&mut self, node: u8, comes: bool) -> Result<(), Refused> {
         let node = self.node(node);
         self.world.apply(if comes { Event::OwnerCame { node } } else { Event::OwnerLeft { node } })
+    }
+
+    pub(super) fn reboot(&mut self, node: u8, step: u8) -> Result<(), Refused> {
+        let node = self.node(node);
+        let reboot = match step % 4 {
+            0 => None,
+            1 => Some(Reboot::Failed { reason: "it has the same boot id".into() }),
+            2 if self.world.core.may_reboot(node) => Some(Reboot::Ordered { boot: "boot".into() }),
+            _ => Some(Reboot::Wanted { until: self.world.now, evicts: step % 8 > 3 }),
+        };
+        self.world.apply(Event::Rebooting { node, reboot })
     }
 
     /// Checks that jobs on nodes whose owners are there stand still, and that only jobs that may run again are evicted.
