@@ -214,7 +214,10 @@ fn sorted(core: &Core, history: &History, rank: PoolRank, (cores, now): (u32, Ti
             // Types in the order of their first nodes.
             let kind = (0..NODES)
                 .position(|other| other % 2 == node % 2 && evicts == group(other).is_some_and(|group| group > 0));
-            found.push((own, asleep, kind, group(node), node % 3, node));
+            // Nodes that the rank does not tell apart stand in the order of their numbers.
+            let group = group(node).filter(|_| rank.is_by_group());
+            let idle = if rank == PoolRank::S2 { node % 3 } else { 0 };
+            found.push((own, asleep, kind, group, idle, node));
         }
     }
     found.sort_unstable();
