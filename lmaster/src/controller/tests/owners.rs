@@ -94,7 +94,7 @@ fn a_job_that_was_suspended_for_too_long_runs_elsewhere() {
     bench.report(node, owner(true));
     bench.orders(node);
     bench.pass(Span::from_secs(60));
-    assert_eq!(words(&bench.orders(node)), ["Stop"]);
+    assert_eq!(words(&bench.orders(node)), ["Evict"]);
     let (outcome, usage) = (Outcome::Signaled(15), Default::default());
     bench.report(node, NodeToMaster::Ended { job, attempt, outcome, usage });
     assert_eq!(words(&bench.orders(other)), ["DoExec"]);

@@ -128,7 +128,7 @@ fn a_deferred_reboot_is_left_out_after_its_window() {
 fn a_reboot_at_once_evicts_jobs_that_may_run_again() {
     let (mut bench, node) = running("no", true);
     at_turn(&mut bench);
-    assert_eq!(words(&bench.orders(node)), ["Stop"]);
+    assert_eq!(words(&bench.orders(node)), ["Evict"]);
     bench.report(node, ended(JobId(1), Attempt(1), 0));
     assert_eq!(words(&bench.orders(node)), ["EndedAck", "Reboot"]);
     let (mut bench, node) = running("no", false);
