@@ -134,11 +134,11 @@ mod tests {
 
     #[test]
     fn parts() {
-        let all = "kth-sp2 sdsc-sp2 sdsc-blue curie htc-100000 htc-600000 htc-6000000 rounds rounds-ranked rounds-window rounds-program owners dynshare campaign predictor";
+        let all = "kth-sp2 sdsc-sp2 sdsc-blue curie htc-100000 htc-600000 htc-6000000 pool pool-no-jobs pool-no-owners pool-ranks pool-6000000 rounds rounds-ranked rounds-window rounds-program owners dynshare campaign predictor";
         assert_eq!(names(None, false).expect("all"), all);
         assert_eq!(
             names(None, true).expect("some"),
-            "kth-sp2 sdsc-sp2 htc-100000 rounds rounds-ranked rounds-window rounds-program owners dynshare campaign predictor"
+            "kth-sp2 sdsc-sp2 htc-100000 pool pool-no-jobs pool-no-owners rounds rounds-ranked rounds-window rounds-program owners dynshare campaign predictor"
         );
         assert_eq!(names(Some("htc"), false).expect("a group"), "htc-100000 htc-600000 htc-6000000");
         assert_eq!(names(Some("curie"), false).expect("a part"), "curie");

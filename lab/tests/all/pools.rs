@@ -17,5 +17,7 @@ fn policies_of_a_pool_are_compared() {
     // S2 uses the computers with the least draw.
     assert!((0..13).all(|policy| number(policy, "completed") > 1_000.0), "{report}");
     assert!((0..13).all(|policy| policy == 1 || number(1, "jobs_j") < number(policy, "jobs_j")), "{report}");
+    // Some groups are closed to owners at night.
+    assert!(number(4, "jobs_j") != number(0, "jobs_j"), "{report}");
     assert_eq!(report["rows"].as_array().map(Vec::len), Some(7));
 }

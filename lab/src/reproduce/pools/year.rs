@@ -55,7 +55,8 @@ impl Year {
             sessions: file("sessions.csv.gz"),
             policy: Some(Preset::Fifo),
             part: vec![setting("placement=pool")?],
-            set: vec![setting("rest=idle:30min")?],
+            // The groups get the hours that S4 reads; other ranks ignore them.
+            set: vec![setting("rest=idle:30min")?, setting("pool-rank=S4")?],
             reboots: Some(Reboots::Evict),
             ..Setup::default()
         };
