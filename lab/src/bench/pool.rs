@@ -77,9 +77,11 @@ pub const POOL_PARTS: [PoolPart; 5] = [
     PoolPart {
         name: "pool-6000000",
         what: "6,000,000 jobs",
+        jobs: Some(6_000_000),
         scale: 10.68,
         wall_s: 15.0,
         peak_mib: Some(640.0),
+        peers: "",
         ..YEAR
     },
 ];
