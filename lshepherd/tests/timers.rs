@@ -39,7 +39,7 @@ impl Shepherd {
         self.launch_with(script, None, launch);
     }
 
-    /// Launches a shell script of which `command` makes checkpoints.
+    /// Launches a shell script whose checkpoints `command` makes.
     fn launch_with(&self, script: &str, command: Option<&str>, launch: Launch) {
         let plan = Plan {
             paths: vec![b"/bin/sh".to_vec()],

@@ -78,7 +78,7 @@ impl<T: fmt::Display> fmt::Display for LimitOrNone<T> {
     }
 }
 
-/// Limits of restarts. An evicted job that exceeds one does not run again. `None` is no limit.
+/// Limits of restarts; `None` stands for no limit. An evicted job that exceeds a limit does not run again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RestartLimits {

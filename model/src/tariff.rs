@@ -19,7 +19,7 @@ const MOST: Tariff = Tariff {
     charge: CarbonCharge(100_000_000),
 };
 
-/// CostRatio in thousandths, written as a number: `1.5`.
+/// A ratio in thousandths, written as a number: `1.5`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CostRatio(u32);

@@ -2,10 +2,10 @@
 
 use super::{Area, Axis, Drawing, Panel, PanelStyle, escaped};
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 340.0;
-const AREA: Area = Area { left: 76.0, right: 748.0, top: 12.0, bottom: 288.0 };
-const STYLE: PanelStyle = PanelStyle { grid: "class=\"grid\"", axis: "class=\"axis\"" };
+pub(super) const WIDTH: f64 = 760.0;
+pub(super) const HEIGHT: f64 = 340.0;
+pub(super) const AREA: Area = Area { left: 76.0, right: 748.0, top: 12.0, bottom: 288.0 };
+pub(super) const STYLE: PanelStyle = PanelStyle { grid: "class=\"grid\"", axis: "class=\"axis\"" };
 
 /// Colours in the style; further lines differ by marks and dashes.
 const COLOURS: usize = 7;

@@ -2,12 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Area, Axis, Drawing, Panel, PanelStyle, escaped};
-
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 340.0;
-const AREA: Area = Area { left: 76.0, right: 748.0, top: 12.0, bottom: 288.0 };
-const STYLE: PanelStyle = PanelStyle { grid: "class=\"grid\"", axis: "class=\"axis\"" };
+use super::chart::{AREA, HEIGHT, STYLE, WIDTH};
+use super::{Axis, Drawing, Panel, escaped};
 
 /// Bands, the first one at the bottom.
 #[derive(Debug, Clone, Copy)]

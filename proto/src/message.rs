@@ -74,7 +74,7 @@ pub enum NodeToMaster {
     Owner { is_there: bool },
     /// The node ends the attempt by itself, because its owner has suspended it for too long. The end follows.
     Evicted { job: JobId, attempt: Attempt },
-    /// What the last checkpoint of the attempt keeps. A signal for one counts as a checkpoint.
+    /// The work that the last checkpoint of the attempt keeps. A signal for a checkpoint counts as one.
     Checkpointed { job: JobId, attempt: Attempt, kept: Kept },
     /// The machine was ordered to reboot and does not.
     RebootFailed { reason: Reason },

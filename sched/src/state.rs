@@ -119,7 +119,7 @@ pub struct State {
     /// Begins of sessions, while they are ranked: for nodes in no group, then for each group in the order of names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) session_begins: Vec<SessionBegins>,
-    /// What the rank `learned` knows: about nodes in no group, then about each group in the order of names.
+    /// Values of the rank `learned`: of nodes in no group, then of each group in the order of names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) learned: Vec<LearnedValues>,
 }

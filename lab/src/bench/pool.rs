@@ -15,7 +15,7 @@ use super::part::Report;
 #[derive(Debug)]
 pub struct PoolPart {
     pub name: &'static str,
-    /// What is simulated, for the title.
+    /// The simulated part of the year, for the title.
     pub what: &'static str,
     /// Number of jobs, for the growth with it.
     pub jobs: Option<u32>,

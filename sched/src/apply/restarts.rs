@@ -56,7 +56,7 @@ pub(super) struct RanAttempt<'a> {
     pub started: Time,
     /// Running time, without suspensions.
     pub worked: Span,
-    /// What its checkpoints keep.
+    /// The work that its checkpoints keep.
     pub kept: Option<Kept>,
     pub placement: &'a Placement,
     pub outcome: &'a Outcome,

@@ -26,7 +26,7 @@ pub enum PoolRank {
     S5b,
     /// Number of sessions of its group that began during the last [`PoolOptions::window`].
     S6,
-    /// What ends of attempts have taught about its group, for this hour of the week.
+    /// The value that its group has learned from ended attempts, for this hour of the week.
     #[serde(rename = "learned")]
     Learned,
 }

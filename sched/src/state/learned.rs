@@ -1,4 +1,4 @@
-//! What the rank `learned` of the placement `pool` knows: a value of each group, by the hour of the week in which an attempt
+//! Values of the rank `learned` of the placement `pool`: one for each group and each hour of the week in which an attempt
 //! starts.
 
 use std::collections::BTreeMap;

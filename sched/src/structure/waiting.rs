@@ -39,7 +39,7 @@ const BLOCK: usize = 4;
 /// Most jobs that move for one that comes back.
 const NEAR: usize = 1_024;
 
-/// Share of the jobs for which a rebuild leaves empty places before the first one: jobs that come back mostly precede it.
+/// A rebuild leaves one empty place for this many jobs before the first one: jobs that come back mostly precede it.
 const GAP: usize = 16;
 
 /// Minimum number of places, so that a short queue is not rebuilt repeatedly.

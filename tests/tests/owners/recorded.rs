@@ -65,7 +65,7 @@ fn a_simulation_of_recorded_owners_has_the_same_evictions_and_energy() {
     }
     let cluster = setup.start();
     let submitter = cluster.submitter();
-    // Until its first measurement, the master believes in the nameplate of a job of which it knows nothing.
+    // Without a profile, the master assumes the nameplate draw of a job until it is measured.
     submitter.lconf(&["profile", "set", "burn", "small", "--duration", "3s", "--power", "24W"]).succeeded();
     let mut evictions = Vec::new();
     for is_evicted in [true, false, true, true] {
