@@ -9,7 +9,7 @@ use limo_model::Span;
 use limo_trace::swf;
 use lsim::commands::run as plain;
 use lsim::engine::peak_rss;
-use lsim::output::Output;
+use lsim::output::Records;
 use lsim::record::{HostUse, JobRow, Sample, Sink, Summary, WriteError};
 
 use crate::{compat, y2017};
@@ -38,8 +38,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let mut heading = loaded.heading();
     heading.options.insert(0, ("compat".to_owned(), year.clone()));
     let mut row = None;
-    arguments.run.write(&loaded.notes, &heading, |output| {
-        let mut timed = Timed { output, begun: Instant::now(), host: HostUse::default() };
+    arguments.run.write(&loaded.notes, &heading, |records| {
+        let mut timed = Timed { records, begun: Instant::now(), host: HostUse::default() };
         let outcome = y2017::simulate(&loaded.workload, &config, &mut timed)?;
         row = Some(outcome.row);
         Ok(Summary { host: timed.host, ..outcome.summary })
@@ -51,24 +51,24 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 /// Adds the CPU time and memory of the simulation to the summary.
-struct Timed<'o> {
-    output: &'o mut Output,
+struct Timed<'r> {
+    records: &'r mut Records,
     begun: Instant,
     host: HostUse,
 }
 
 impl Sink for Timed<'_> {
     fn job(&mut self, job: &JobRow<'_>) -> Result<(), WriteError> {
-        self.output.job(job)
+        self.records.job(job)
     }
 
     fn sample(&mut self, sample: &Sample) -> Result<(), WriteError> {
-        self.output.sample(sample)
+        self.records.sample(sample)
     }
 
     fn finish(&mut self, summary: &Summary) -> Result<(), WriteError> {
         let ms = i64::try_from(self.begun.elapsed().as_millis()).unwrap_or(i64::MAX);
         self.host = HostUse { wall: Span::from_ms(ms), peak_rss_bytes: peak_rss() };
-        self.output.finish(&Summary { host: self.host, ..summary.clone() })
+        self.records.finish(&Summary { host: self.host, ..summary.clone() })
     }
 }

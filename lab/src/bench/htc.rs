@@ -13,7 +13,7 @@ use super::figure::{Figure, Limit};
 use super::host::Watch;
 use super::part::Report;
 use lsim::engine::{Scenario, simulate};
-use lsim::output::Output;
+use lsim::output::{Output, beside};
 use lsim::record::Heading;
 
 /// Numbers of jobs between which the growth is measured.
@@ -72,7 +72,7 @@ pub fn measure(jobs: u32) -> Result<Report> {
     let scratch = tempfile::tempdir().context("a folder for the results")?;
     let out: PathBuf = scratch.path().join("out");
     let mut output = Output::create(&out, false, heading).context("the results")?;
-    let summary = simulate(&scenario, &mut output)?;
+    let summary = beside(&mut output, |records| simulate(&scenario, records))?;
     let taken = all.taken()?;
     let largest = Some(&jobs) == COUNTS.last();
     let within = |figure: Figure, most| if largest { figure.within(Limit::AtMost(most)) } else { figure };

@@ -7,7 +7,7 @@ use anyhow::Result;
 use limo_model::{Span, decimal};
 
 use crate::engine::simulate;
-use crate::output::{Metrics, Output, pool};
+use crate::output::{Metrics, Output, Records, beside, pool};
 use crate::record::{Heading, Steering, Summary, Window};
 use crate::setup::Setup;
 
@@ -36,7 +36,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let loaded = arguments.setup.load()?;
     let heading = loaded.heading();
-    arguments.write(&loaded.notes, &heading, |output| Ok(simulate(&loaded.scenario(), output)?))?;
+    arguments.write(&loaded.notes, &heading, |records| Ok(simulate(&loaded.scenario(), records)?))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -49,14 +49,14 @@ impl Arguments {
         &self,
         notes: &[String],
         heading: &Heading,
-        simulate: impl FnOnce(&mut Output) -> Result<Summary>,
+        simulate: impl FnOnce(&mut Records) -> Result<Summary>,
     ) -> Result<()> {
         for note in notes {
             eprintln!("lsim: note: {note}");
         }
         let mut output = Output::create(&self.out, self.replace, heading.clone())?;
         output.thin(self.samples.unwrap_or(Span::ZERO));
-        let summary = simulate(&mut output)?;
+        let summary = beside(&mut output, simulate)?;
         if summary.violations > 0 {
             eprintln!("lsim: warning: the checker refused {} plans: please report this", summary.violations);
         }

@@ -14,7 +14,7 @@ use crate::engine::{SimulationError, simulate_load};
 use crate::history::again::{Again, Otherwise, Sources};
 use crate::history::figures::{EvictionSink, Evictions, Figures, as_json, table};
 use crate::history::past::Past;
-use crate::output::{Metrics, Output};
+use crate::output::{Metrics, Output, beside};
 use crate::record::{Heading, Sink, Summary, Window};
 use crate::setup::options::choose_from;
 use crate::setup::{Amount, Extent, Setting, files};
@@ -104,7 +104,7 @@ fn simulated(past: &Past, otherwise: &Otherwise, out: Option<&Path>, replace: bo
     let figures = match out {
         Some(out) => {
             let mut output = Output::create(out, replace, heading)?;
-            let simulated = into_sink(&again, &mut output)?;
+            let simulated = beside(&mut output, |records| into_sink(&again, records))?;
             figures(output.metrics(), simulated)
         }
         None => {

@@ -3,6 +3,7 @@
 //! Equal records give equal bytes on every machine, except for the last two keys of `schedule.json`, which describe the
 //! simulating machine.
 
+mod beside;
 mod draw;
 mod folder;
 mod jobs;
@@ -14,5 +15,6 @@ mod report;
 mod schedule;
 mod sheet;
 
+pub use beside::{Records, beside};
 pub use folder::Output;
 pub use metrics::Metrics;
