@@ -3,13 +3,12 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use nix::unistd::gettid;
+use crate::program::prefer;
 
 /// Interval between two looks at the file.
 const TICK: Duration = Duration::from_millis(1);
@@ -103,8 +102,8 @@ struct Machine {
 
 impl Machine {
     fn run(mut self, stopped: &Receiver<()>, ready: &Sender<()>) {
-        // A device does not wait for a processor. Without the right to do this, the machine stalls under other load.
-        let _ = Command::new("renice").args(["-n", "-15", "-p", &gettid().to_string()]).output();
+        // A device does not wait for a processor.
+        prefer();
         let begin = Instant::now();
         let (idle_w, _) = (self.law)(0.0, false);
         let mut drawn = Drawn { record: VecDeque::from([(-MEMORY_S, -MEMORY_S * idle_w), (0.0, 0.0)]) };

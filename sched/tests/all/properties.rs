@@ -130,11 +130,11 @@ fn pool() -> impl Strategy<Value = PoolOptions> {
     })
 }
 
-/// Checks each valid combination of an order and a placement, by default in 300 cases; in 100 for `pool`, whose index is
+/// Checks each valid combination of an order and a placement, by default in 150 cases; in 60 for `pool`, whose index is
 /// compared with a new one in each step.
 fn check_parts(order: OrderRule, placement: PlacementRule) {
     assert!(GROUPS.contains(&(order, placement)));
-    let usual = if placement == PlacementRule::Pool { 100 } else { 300 };
+    let usual = if placement == PlacementRule::Pool { 60 } else { 150 };
     for parts in combined(order, placement) {
         let overrides = Overrides::of(&parts.rules()).expect("each part once");
         // A short search saves time.

@@ -1,7 +1,7 @@
 //! Honest work during attacks and random failures. Apart from wipes and restores, no honest job is lost, doubled or
 //! ended early, no data of another user is visible, and the master stays small and fast.
 //!
-//! `LIMO_ADVERSITY` is the duration, such as `1h`; by default 2 min. `LIMO_SEED` repeats the choices of a run.
+//! `LIMO_ADVERSITY` is the duration, such as `1h`; by default 75 s. `LIMO_SEED` repeats the choices of a run.
 
 mod failures;
 mod honest;
@@ -25,7 +25,7 @@ const UNSAFE: Duration = Duration::from_secs(30);
 
 #[test]
 fn honest_work_survives_hostile_users_and_failures() {
-    let length = std::env::var("LIMO_ADVERSITY").unwrap_or_else(|_| "2min".into());
+    let length = std::env::var("LIMO_ADVERSITY").unwrap_or_else(|_| "75s".into());
     let length: Span = length.parse().expect("LIMO_ADVERSITY is a span such as 1h");
     let length = Duration::from_millis(u64::try_from(length.ms()).expect("a span above zero"));
     let mut dice = Dice::from_env("LIMO_SEED");

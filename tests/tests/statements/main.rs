@@ -2,7 +2,7 @@
 //! quotas. The prices, limits, budgets and policies of their cluster change, and its nodes and master die. Each
 //! answer must have been true at a time between its question and its end.
 //!
-//! `LIMO_STATEMENTS` is the duration, such as `2h`; by default 1 min. `LIMO_SEED` repeats the choices of a run.
+//! `LIMO_STATEMENTS` is the duration, such as `2h`; by default 30 s. `LIMO_SEED` repeats the choices of a run.
 
 mod claims;
 mod life;
@@ -26,7 +26,7 @@ use world::World;
 
 #[test]
 fn no_answer_contradicts_the_journal() {
-    let length = std::env::var("LIMO_STATEMENTS").unwrap_or_else(|_| "1min".into());
+    let length = std::env::var("LIMO_STATEMENTS").unwrap_or_else(|_| "30s".into());
     let length: Span = length.parse().expect("LIMO_STATEMENTS is a span such as 2h");
     let length = Duration::from_millis(u64::try_from(length.ms()).expect("a span above zero"));
     let dice = Dice::from_env("LIMO_SEED");
