@@ -207,7 +207,16 @@ pub fn width(placement: &[Part]) -> u32 {
 }
 
 /// Returns the nodes of a placement, each once, as ranges in ascending order: the first node and the number of nodes.
-pub fn runs(placement: &[Part]) -> Vec<(NodeId, u32)> {
+pub fn runs(placement: &[Part]) -> impl Iterator<Item = (NodeId, u32)> + use<> {
+    // Most placements have one part, and each event of a job asks for its nodes.
+    let (one, several) = match placement {
+        [part] => (Some((part.unit.node, part.count)), Vec::new()),
+        _ => (None, runs_of_several(placement)),
+    };
+    one.into_iter().chain(several)
+}
+
+fn runs_of_several(placement: &[Part]) -> Vec<(NodeId, u32)> {
     let mut parts: Vec<(u32, u32)> = placement.iter().map(|part| (part.unit.node.0, part.count)).collect();
     parts.sort_unstable();
     let mut runs: Vec<(u32, u32)> = Vec::new();
@@ -222,9 +231,9 @@ pub fn runs(placement: &[Part]) -> Vec<(NodeId, u32)> {
 }
 
 /// Returns the nodes of a placement, each once, in ascending order.
-pub fn nodes(placement: &[Part]) -> impl Iterator<Item = NodeId> {
+pub fn nodes(placement: &[Part]) -> impl Iterator<Item = NodeId> + use<> {
     let of_run = |(first, count): (NodeId, u32)| (first.0..first.0.saturating_add(count)).map(NodeId);
-    runs(placement).into_iter().flat_map(of_run)
+    runs(placement).flat_map(of_run)
 }
 
 /// The end of an attempt to run a job.

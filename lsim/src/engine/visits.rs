@@ -172,8 +172,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if self.visiting.is_none() {
             return;
         }
-        let placement = self.jobs.get(job).and_then(|present| present.run.as_ref()).map(|run| run.placement.clone());
-        nodes(&placement.unwrap_or_default()).for_each(|node| self.note(node, &change));
+        let run = self.jobs.get(job).and_then(|present| present.run.as_ref());
+        run.map(|run| nodes(&run.placement)).into_iter().flatten().for_each(|node| self.note(node, &change));
     }
 
     /// Notes the end of a run on its nodes.

@@ -10,7 +10,7 @@ use crate::facts::{units_wanted, wants_host_cores};
 
 /// Returns the number of nodes in a placement, each counted once.
 pub(super) fn nodes(placement: &[Part]) -> u32 {
-    runs(placement).iter().fold(0, |sum: u32, (_, count)| sum.saturating_add(*count))
+    runs(placement).fold(0, |sum: u32, (_, count)| sum.saturating_add(count))
 }
 
 /// Returns true for a CPU on which the job may have cores next to its accelerators.

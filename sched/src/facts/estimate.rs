@@ -101,7 +101,16 @@ fn nearest<K: Iterator<Item = Option<u32>>>(nodes: u32, known: impl Fn() -> K) -
 /// Returns the estimate for `request` on `unit`, uncapped or at the cap that it requests, from a profile, a prediction
 /// or the nameplate.
 pub(crate) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Estimate {
+    if known.profiles.is_empty() && request.cap.is_none() {
+        // The search would find nothing.
+        return unmeasured(known, request, unit);
+    }
     Looked::up(known, request, unit).under_cap(known, request, unit, request.cap)
+}
+
+/// Returns the estimate of an application without any profile.
+fn unmeasured(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Estimate {
+    predicted::estimate(known, request, unit).unwrap_or_else(|| nameplate(known, request, unit))
 }
 
 /// Returns the expected draw of the cores that the job takes next to its accelerators on a node with these units.
@@ -249,8 +258,7 @@ impl Looked {
             }
             (None, None) => {
                 let others = self.of_other_sizes(known, request, unit);
-                let predicted = || predicted::estimate(known, request, unit);
-                others.or_else(predicted).unwrap_or_else(|| nameplate(known, request, unit))
+                others.unwrap_or_else(|| unmeasured(known, request, unit))
             }
         }
     }

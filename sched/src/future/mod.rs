@@ -143,7 +143,7 @@ impl<'a> Future<'a> {
         let end = at + choice.estimate.duration.max(SOON);
         if choice.alone {
             let need = NodeNeed { of: Units::All, memory: 0 };
-            let runs = limo_model::runs(&choice.placement).into_iter();
+            let runs = limo_model::runs(&choice.placement);
             for node in runs.flat_map(|(first, count)| first.0..first.0.saturating_add(count)) {
                 self.take(NodeId(node), (at, end), &need);
             }

@@ -66,8 +66,10 @@ impl Rows {
     /// Returns the cells, if they are as many as the first line has.
     fn cells<const N: usize>(&self, wanted: &'static str) -> Result<[&[u8]; N], PoolError> {
         let found = self.row.len();
-        let cells: Vec<&[u8]> = self.row.iter().collect();
-        cells.try_into().map_err(|_| PoolError::Cells { file: self.file.clone(), line: self.line(), found, wanted })
+        if found != N {
+            return Err(PoolError::Cells { file: self.file.clone(), line: self.line(), found, wanted });
+        }
+        Ok(std::array::from_fn(|cell| self.row.get(cell).unwrap_or_default()))
     }
 
     fn wrong(&self, name: &'static str, value: &[u8], reason: &str) -> PoolError {

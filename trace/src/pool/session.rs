@@ -26,7 +26,7 @@ pub struct Session {
     pub user: u32,
 }
 
-/// NameTable, each stored once.
+/// Names, each stored once.
 #[derive(Debug, Default)]
 pub struct NameTable {
     names: Vec<Box<[u8]>>,
@@ -75,9 +75,9 @@ pub(super) struct Cell<'a> {
 pub struct Sessions {
     /// In any order until [`Sessions::sort`].
     pub sessions: Vec<Session>,
-    /// NameTable of computers.
+    /// Names of computers.
     pub computers: NameTable,
-    /// NameTable of users; an empty one is unknown.
+    /// Names of users; an empty one is unknown.
     pub users: NameTable,
 }
 

@@ -8,7 +8,7 @@
 //! that cannot start holds those behind it. A job without any reachable node, or kept away by a reservation, holds
 //! nobody. Ignores: prices, deadlines. Options: `depth`, `default_duration` and those of the placement.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, VecDeque};
 
 use limo_model::{AdmissionRule, JobId, Placement, PlacementRule, Power, Wait};
 
@@ -32,14 +32,15 @@ pub(in crate::policy) struct BatchPass<'a> {
     /// The jobs to decide about, and the number of jobs already returned.
     jobs: Vec<(JobId, &'a Job)>,
     asked: usize,
-    starts: BTreeMap<JobId, Start>,
+    /// The starts that were not asked for yet, in the order of their jobs.
+    starts: VecDeque<Start>,
     /// The first job that cannot start, with its reason.
     holder: Option<(JobId, Wait)>,
 }
 
 impl<'a> BatchPass<'a> {
     pub fn of(view: &View<'a>) -> Self {
-        let mut pass = Self { view: *view, jobs: Vec::new(), asked: 0, starts: BTreeMap::new(), holder: None };
+        let mut pass = Self { view: *view, jobs: Vec::new(), asked: 0, starts: VecDeque::new(), holder: None };
         pass.decide();
         if pass.starts.is_empty() {
             // Those behind the first ones keep the reasons of earlier plans. Another plan follows one with starts.
@@ -91,8 +92,7 @@ impl<'a> BatchPass<'a> {
                 return;
             }
             let Choice { placement, estimate, .. } = choice;
-            let start = Start { job: *id, placement, estimate, waits_for_relief: false, explores: false };
-            self.starts.insert(*id, start);
+            self.starts.push_back(Start { job: *id, placement, estimate, waits_for_relief: false, explores: false });
         }
         let next = first.get(self.starts.len());
         self.holder = next.map(|(id, ..)| (*id, Wait::Resources { until: None }));
@@ -147,7 +147,7 @@ impl<'a> Pass<'a> for BatchPass<'a> {
     }
 
     fn place(&mut self, (id, job): (JobId, &'a Job)) -> Verdict {
-        if let Some(start) = self.starts.remove(&id) {
+        if let Some(start) = self.starts.pop_front_if(|start| start.job == id) {
             return Verdict::Start(start);
         }
         Verdict::Wait(match &self.holder {
