@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_feeds::config::FeedTables;
 use limo_model::{GroupTable, Groups, QueueTable, Queues, Span, as_text};
@@ -80,6 +80,9 @@ struct Layer {
     /// Also listen on this loopback address; for port 0, DIR/address has the chosen port [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", env = "LIMO_LISTEN")]
     listen: Option<SocketAddr>,
+    /// Serve metrics on this loopback address; for port 0, DIR/web-address has the chosen port [default: none]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "LIMO_WEB")]
+    web: Option<SocketAddr>,
     /// Group of this machine whose members are operators, if it exists [default: limo-admin]
     #[arg(long, value_name = "GROUP", env = "LIMO_ADMIN_GROUP")]
     admin_group: Option<String>,
@@ -168,6 +171,7 @@ pub struct ProgramSettings {
     pub state_dir: PathBuf,
     pub socket: PathBuf,
     pub listen: Option<SocketAddr>,
+    pub web: Option<SocketAddr>,
     /// Group whose members are operators.
     pub admin_group: String,
     pub connections: ConnectionLimits,
@@ -207,6 +211,7 @@ impl Layer {
             state_dir: self.state_dir.or(below.state_dir),
             socket: self.socket.or(below.socket),
             listen: self.listen.or(below.listen),
+            web: self.web.or(below.web),
             admin_group: self.admin_group.or(below.admin_group),
             log: self.log.or(below.log),
             log_format: self.log_format.or(below.log_format),
@@ -237,15 +242,7 @@ impl Layer {
 
     fn resolve(self) -> Result<ProgramSettings> {
         let (state_dir, socket) = places(self.state_dir, self.socket)?;
-        let listen = self.listen;
-        if let Some(listen) = listen.filter(|listen| !listen.ip().is_loopback()) {
-            bail!(
-                "cannot listen on {listen}: without certificates Limo serves only its own machine (use 127.0.0.1:{port}, or \
-                 --tls-listen {listen} for other machines)",
-                port = listen.port()
-            );
-        }
-        let connections = self.connections.resolve()?;
+        let connections = self.connections.resolve([self.listen, self.web])?;
         let tls = self.tls.resolve(&state_dir)?;
         let log = self.log.unwrap_or_else(|| "info".into());
         crate::logging::check(&log)?;
@@ -282,7 +279,8 @@ impl Layer {
         Ok(ProgramSettings {
             state_dir,
             socket,
-            listen,
+            listen: self.listen,
+            web: self.web,
             admin_group: self.admin_group.unwrap_or_else(|| "limo-admin".to_owned()),
             connections,
             tls,
@@ -357,6 +355,11 @@ mod tests {
     #[test]
     fn refusals() {
         refused("", &["--listen", "0.0.0.0:6817"], "cannot listen on 0.0.0.0:6817: without certificates");
+        refused(
+            "web = \"0.0.0.0:80\"\n",
+            &[],
+            "cannot serve metrics on 0.0.0.0:80: anyone who reaches it could read them",
+        );
         refused("", &["--socket", "here"], "the socket path `here` is relative");
         refused("[connections]\nper_user = 0\n", &[], "per_user of [connections] is 0: it must be 1 to 1000000");
         refused("", &["--greeting-time", "0s"], "greeting_time is zero");

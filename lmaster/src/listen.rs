@@ -84,7 +84,7 @@ pub async fn bind(socket: &Path, address: Option<SocketAddr>, state_dir: &Path) 
         Some(tcp) => Endpoint::Loopback(tcp.local_addr().context("cannot find the own address")?),
         None => endpoint.clone(),
     };
-    write_address(&state_dir.join("address"), &bound)?;
+    write_address(&state_dir.join("address"), &bound.to_string())?;
     tracing::info!(address = %bound, socket = %socket.display(), "listening");
     Ok(Listeners { unix, tcp, tls: None, enroller: None })
 }
@@ -99,14 +99,14 @@ impl Listeners {
         let address = listener.local_addr().context("cannot find the own address")?;
         let enroller = Some(Enroller::new(settings, audit.clone()));
         let tls = TlsListener::new(listener, settings.dir.clone(), audit)?;
-        write_address(&state_dir.join("tls-address"), &Endpoint::Tls(vec![address.to_string()]))?;
+        write_address(&state_dir.join("tls-address"), &Endpoint::Tls(vec![address.to_string()]).to_string())?;
         tracing::info!(%address, "listening for callers with certificates");
         Ok(Self { tls: Some(tls), enroller, ..self })
     }
 }
 
 /// Replaces a file with an address; a full disk is only logged.
-fn write_address(path: &Path, bound: &Endpoint) -> Result<()> {
+pub fn write_address(path: &Path, bound: &str) -> Result<()> {
     let text = format!("{bound}\n");
     match limo_files::replace(path, 0o666, Outlasts::Process, |file| file.write_all(text.as_bytes())) {
         Err(error) if error.kind() == io::ErrorKind::StorageFull => {

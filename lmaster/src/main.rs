@@ -36,8 +36,10 @@ mod report;
 mod room;
 mod serve;
 mod signs;
+mod states;
 mod store;
 mod wake;
+mod web;
 
 use std::process::ExitCode;
 use std::time::Duration;

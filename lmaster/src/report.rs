@@ -11,13 +11,14 @@ use limo_model::{
 };
 use limo_proto::{
     ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
-    NodeReport, NodeSleep, NodeState, PackedTasks, Planned, Status, Suspension, UnitReport,
+    NodeReport, PackedTasks, Planned, Status, Suspension, UnitReport,
 };
-use limo_sched::{Assignment, Clock, Core, Finished, Job, Node, Phase, PlannedPlace, Sleep, possibilities};
+use limo_sched::{Assignment, Clock, Core, Finished, Job, Node, Phase, PlannedPlace, possibilities};
 
 use crate::budget::account;
 use crate::controller::Live;
 use crate::missing;
+use crate::states;
 
 /// Reports a job that is over.
 pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clock)) -> JobReport {
@@ -58,16 +59,9 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
     let none = Placement::new();
     let assignment = job.assignment();
     let placement = assignment.map_or(&none, |assignment| &assignment.placement);
-    let stopping = assignment.is_some_and(|assignment| assignment.stop.is_some());
-    let (state, wait, started) = match &job.phase {
-        Phase::Waiting(_) => (JobState::Waiting, core.reason(id, now), None),
-        Phase::Starting(_) if stopping => (JobState::Stopping, None, None),
-        Phase::Starting(_) => (JobState::Starting, None, None),
-        Phase::Running(_, running) if stopping => (JobState::Stopping, None, Some(running.started)),
-        Phase::Running(_, running) => (JobState::Running, None, Some(running.started)),
-        Phase::Suspended(_, running, _) if stopping => (JobState::Stopping, None, Some(running.started)),
-        Phase::Suspended(_, running, _) => (JobState::Suspended, None, Some(running.started)),
-    };
+    let is_waiting = matches!(job.phase, Phase::Waiting(_));
+    let wait = if is_waiting { core.reason(id, now) } else { None };
+    let started = job.running().map(|running| running.started);
     let estimate = assignment.map(|assignment| assignment.estimate);
     let energy = job.running().zip(assignment).map(|(running, assignment)| running.used(assignment, now));
     let clock = core.clock();
@@ -76,7 +70,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         core.cost_on(placement, energy, (from, now - started))
     };
     JobReport {
-        state,
+        state: states::of_job(job),
         started: started.map(|at| clock.shown(at)),
         wait: wait.map(|wait| wait.moved(clock.offset)),
         estimate,
@@ -86,7 +80,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         held: job.held.clone(),
         used_up: job.running().and_then(|running| running.used_up),
         dependencies: job.after.clone(),
-        priority: matches!(job.phase, Phase::Waiting(_)).then(|| core.standing(now, job)),
+        priority: is_waiting.then(|| core.standing(now, job)),
         unreachable: assignment.map(|assignment| missing::of_job(core, assignment)).unwrap_or_default(),
         suspended: job.causes().map(|causes| suspension(causes, (core, now))),
         evictions: job.evictions,
@@ -208,22 +202,6 @@ fn command(argv: &[Vec<u8>]) -> String {
 
 pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
     let spec = node.spec();
-    let sleep = match node.sleep() {
-        Sleep::Awake => None,
-        Sleep::GoingDown => Some(NodeSleep::FallingAsleep),
-        Sleep::Asleep => Some(NodeSleep::Asleep),
-        Sleep::Waking => Some(NodeSleep::Waking),
-    };
-    let state = match node.drained() {
-        Some(_) => NodeState::Drained,
-        None if node.lost_since().is_some() => NodeState::Lost,
-        None if !node.is_connected() => NodeState::Unreachable,
-        None if let Some(sleep) = sleep => NodeState::Sleeps(sleep),
-        None if node.reboots() => NodeState::Drained,
-        None if node.is_suspect(now) => NodeState::Suspect,
-        None if node.owner().suspends_since().is_some() || node.owner().opens_at(now).is_some() => NodeState::Owner,
-        None => NodeState::Up,
-    };
     let jobs = core.jobs_on(node.id());
     let is_on = |job: &JobId, id: UnitId| {
         let assignment = core.job(*job).and_then(|job| job.assignment());
@@ -244,7 +222,7 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
     let slept = node.slept(now);
     NodeReport {
         name: spec.name.clone(),
-        state,
+        state: states::of_node(node, now),
         reason: node.drained().map(|drained| format!("{} ({})", drained.reason, drained.by)),
         units: node.units().map(unit).collect(),
         memory: spec.memory,
@@ -258,7 +236,7 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         connected: node.is_connected() && node.is_awake(),
         unreachable_since: node.away_since().map(|at| core.clock().shown(at)),
         held: node.held_draw(),
-        sleep,
+        sleep: states::sleep_of(node),
         asleep_energy: slept.asleep,
         switching_energy: slept.switching,
         // The connection knows it.

@@ -38,6 +38,7 @@ use crate::renewal;
 use crate::signs::Signs;
 use crate::store::Store;
 use crate::wake::Waker;
+use crate::web::{self, Asker, Timings};
 use configuration::Configuration;
 
 /// Most frames of all connections that are read ahead of the controller; each at most 1 MiB, mostly 64 KiB.
@@ -73,6 +74,16 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let identity = Identity { journal: restored.journal, epoch: Epoch(restored.generation) };
     tracing::info!(cluster = %identity.journal.cluster, incarnation = %identity.journal.incarnation, epoch = %identity.epoch, "journal");
     let (kept, told) = (grid::kept(restored.kept.get(KEPT_GRID)), restored.kept.get(KEPT_PRICES).cloned());
+    let timings = Timings::new().context("cannot count")?;
+    let asked = match settings.web {
+        Some(address) => {
+            let (address, asked) = web::start(address, timings.clone())?;
+            listen::write_address(&settings.state_dir.join("web-address"), &address.to_string())?;
+            tracing::info!(%address, "serving metrics");
+            Some(asked)
+        }
+        None => None,
+    };
     let (telling, words) = channel(READ_AHEAD);
     // The sources end with this function.
     let _sources = grid::start(&settings.grid.sources, &kept, &settings.state_dir, telling).await?;
@@ -118,12 +129,15 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
         pace,
         waker,
         audit,
+        timings,
+        committing: None,
     };
     let sources = Sources {
         from_store,
         from_peers,
         arrivals,
         words,
+        asked,
         hang_up: signal(SignalKind::hangup()).context("cannot receive SIGHUP")?,
         terminate: signal(SignalKind::terminate()).context("cannot receive SIGTERM")?,
         interrupt: signal(SignalKind::interrupt()).context("cannot receive SIGINT")?,
@@ -150,6 +164,8 @@ struct Sources {
     from_peers: Receiver<Input>,
     arrivals: Receiver<Arrival>,
     words: Receiver<(usize, Word)>,
+    /// Callers who wait for figures, if metrics are served.
+    asked: Option<Receiver<Asker>>,
     hang_up: Signal,
     terminate: Signal,
     interrupt: Signal,
@@ -159,6 +175,7 @@ struct Sources {
 enum Happened {
     Input(Input),
     Turn,
+    Asked(Asker),
     Arrived(Arrival),
     HangUp,
     Stop,
@@ -180,8 +197,17 @@ impl Sources {
             () = timer => Happened::Input(Input::Timer),
             Some((source, word)) = self.words.recv() => Happened::Input(Input::Word(source, word)),
             Some(input) = self.from_peers.recv() => Happened::Input(input),
+            Some(asker) = asked(&mut self.asked) => Happened::Asked(asker),
             () = tokio::time::sleep_until(turn.unwrap_or_else(Instant::now)), if turn.is_some() => Happened::Turn,
         }
+    }
+}
+
+/// Returns the next caller who waits for figures; never returns if none can come.
+async fn asked(asked: &mut Option<Receiver<Asker>>) -> Option<Asker> {
+    match asked {
+        Some(asked) => asked.recv().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -202,6 +228,9 @@ struct Shell {
     pace: Pace,
     waker: Waker,
     audit: Audit,
+    timings: Timings,
+    /// Begin of the commit that the journal is writing.
+    committing: Option<Instant>,
 }
 
 impl Shell {
@@ -225,6 +254,10 @@ impl Shell {
                 Happened::Input(input) => self.step(now, input),
                 // This is handled below.
                 Happened::Turn => {}
+                Happened::Asked(asker) => {
+                    // The caller may have gone.
+                    let _ = asker.send((self.controller.figures(), (self.nodes.len(), self.clients.len())));
+                }
                 Happened::Arrived(arrival) => self.arrived(now, arrival),
                 Happened::HangUp => {
                     if let Some(input) = configuration.again() {
@@ -299,6 +332,11 @@ impl Shell {
         };
         match &input {
             Input::Gone(peer) => self.hang_up(*peer),
+            Input::Committed(_) => {
+                if let Some(begun) = self.committing.take() {
+                    self.timings.commit(begun.elapsed());
+                }
+            }
             Input::Configured(settings) => {
                 self.limits = settings.limits;
                 self.accounts.configure(&self.limits);
@@ -312,7 +350,10 @@ impl Shell {
             let effects = self.controller.step(now, input);
             if effects.iter().any(|effect| matches!(effect, Effect::Commit(_))) {
                 // Each commit has a round; `cargo xtask bench round` reads this line.
-                tracing::debug!(round_us = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX), "round");
+                let took = begin.elapsed();
+                tracing::debug!(round_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX), "round");
+                self.timings.round(took);
+                self.committing = Some(Instant::now());
             }
             for effect in effects {
                 inputs.extend(self.perform(effect));

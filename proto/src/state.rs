@@ -4,7 +4,7 @@ use limo_model::{JobEnd, Outcome};
 use serde::{Deserialize, Serialize};
 
 /// The state of a job in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum JobState {
     /// The job is not assigned to a node.
     Waiting,

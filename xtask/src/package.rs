@@ -177,7 +177,7 @@ fn generate(bin: &Path, program: &str, form: &str, to: &Path) -> Result<()> {
 /// Copies the documents and the files of all formats from `deploy/`.
 fn deployed(source: &Path) -> Result<()> {
     let root = root()?;
-    for dir in ["default", "etc", "examples", "pam"] {
+    for dir in ["default", "etc", "examples", "grafana", "pam", "prometheus"] {
         copy(&root.join("deploy").join(dir), &source.join(dir))?;
     }
     for (from, to) in [("README.md", "README.md"), ("docs", "docs"), ("CHANGELOG.md", "docs/CHANGELOG.md")] {

@@ -1,8 +1,9 @@
 //! Limits on users' connections: `[connections]`, and the time between two signs of life.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 use limo_model::{Span, as_text};
 use serde::Deserialize;
@@ -34,7 +35,9 @@ impl ConnectionLayer {
         }
     }
 
-    pub fn resolve(self) -> Result<ConnectionLimits> {
+    /// Checks the settings, and the addresses of the listeners for callers and for metrics.
+    pub fn resolve(self, [listen, web]: [Option<SocketAddr>; 2]) -> Result<ConnectionLimits> {
+        local_only(listen, web)?;
         let time = super::positive("greeting_time", self.greeting_time, Span::from_secs(5))?;
         let limits = ConnectionLimits {
             per_user: self.per_user.unwrap_or(1024),
@@ -48,6 +51,26 @@ impl ConnectionLayer {
         }
         Ok(limits)
     }
+}
+
+/// Checks that callers without a certificate are on this machine.
+fn local_only(listen: Option<SocketAddr>, web: Option<SocketAddr>) -> Result<()> {
+    let is_foreign = |address: &SocketAddr| !address.ip().is_loopback();
+    if let Some(listen) = listen.filter(is_foreign) {
+        bail!(
+            "cannot listen on {listen}: without certificates Limo serves only its own machine (use 127.0.0.1:{port}, or \
+             --tls-listen {listen} for other machines)",
+            port = listen.port()
+        );
+    }
+    if let Some(web) = web.filter(is_foreign) {
+        bail!(
+            "cannot serve metrics on {web}: anyone who reaches it could read them (use 127.0.0.1:{port}, and a proxy with \
+             authentication for other machines)",
+            port = web.port()
+        );
+    }
+    Ok(())
 }
 
 /// Checks the time between two signs of life.

@@ -95,7 +95,10 @@ impl Controller {
                 self.connect_ends(job);
             }
             After::Attach(peer, attach) => self.attached(peer, attach),
-            After::Finished(report) => self.finished(report),
+            After::Finished(report) => {
+                self.ended.count(&report);
+                self.finished(report);
+            }
             After::UsedUp(job, used_up) => self.notify(job, MasterToClient::UsedUp { job, used_up }),
             After::Learn(lesson) => {
                 self.learn_variation(&lesson);

@@ -22,6 +22,7 @@ mod drops;
 mod exchange;
 mod faults;
 mod feeds;
+mod figures;
 mod finished;
 mod foreign;
 mod grid;
@@ -86,6 +87,8 @@ use commits::Commits;
 pub use exchange::{Effect, Input};
 use faults::Fault;
 pub use feeds::{KEPT as KEPT_PRICES, News};
+use figures::Ended;
+pub use figures::{DrawSource, Figures, NodeFigures};
 use grid::Grid;
 pub use grid::KEPT as KEPT_GRID;
 pub use history::Found;
@@ -176,6 +179,7 @@ pub struct Controller {
     reboots: Reboots,
     questions: Questions,
     predictions: Predictions,
+    ended: Ended,
 }
 
 impl Controller {
@@ -207,6 +211,7 @@ impl Controller {
             reboots: Reboots::default(),
             questions: Questions::default(),
             predictions: Predictions::default(),
+            ended: Ended::default(),
         };
         controller.take_up(restored.live);
         // An earlier process may have released starting attempts.

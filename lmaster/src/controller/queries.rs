@@ -146,7 +146,7 @@ impl Serve for ReservationsQuery {
 }
 
 impl Controller {
-    fn status(&self) -> limo_proto::Status {
+    pub(super) fn status(&self) -> limo_proto::Status {
         let trouble = self.tx.commits.trouble().map(str::to_owned);
         let sources = self.signals.grid.arbiter.reports(self.tx.wall());
         let status = report::status(&self.tx.core, self.tx.now, trouble, &sources);

@@ -32,6 +32,7 @@ mod manners;
 mod master_crash;
 mod metered;
 mod meters;
+mod metrics;
 mod node_crash;
 mod node_show;
 mod operator;
