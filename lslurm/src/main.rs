@@ -2,13 +2,19 @@
 //! `lslurm sbatch job.sh`. Options, output and exit codes are those of Slurm 22.05.
 
 mod call;
+mod format;
 mod getopt;
 mod moment;
 mod partitions;
+mod sacct;
 mod sbatch;
+mod scancel;
 mod script;
+mod squeue;
+mod status;
 mod submit;
 mod values;
+mod view;
 
 use std::process::ExitCode;
 
@@ -19,7 +25,12 @@ use crate::call::Call;
 /// A command of Slurm, with the function that runs it.
 type SlurmCommand = (&'static str, fn(Call) -> ExitCode);
 
-const COMMANDS: [SlurmCommand; 1] = [("sbatch", |call| call.run(sbatch::run))];
+const COMMANDS: [SlurmCommand; 4] = [
+    ("sbatch", |call| call.run(sbatch::run)),
+    ("squeue", |call| call.run(squeue::run)),
+    ("scancel", |call| call.run(scancel::run)),
+    ("sacct", |call| call.run(sacct::run)),
+];
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());

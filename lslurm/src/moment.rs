@@ -15,6 +15,21 @@ pub fn shown(time: Time, clock: &Clock) -> String {
     clock.show_full(time).replace(' ', "T")
 }
 
+/// Formats the present as date(1) does without a zone: `Sun Nov 22 18:24:14 2026`.
+pub fn long_date(clock: &Clock) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let shown = clock.show_full(clock.now());
+    let parts: Vec<&str> = shown.split(['-', ' ']).collect();
+    let [year, month, day, time] = parts.as_slice() else { return shown };
+    // Midnight of that date in UTC gives the day of the week.
+    let midnight = Clock::utc(clock.now()).parse_dated(&format!("{year}-{month}-{day} 00:00"));
+    let days = midnight.map_or(0, |at| at.unix_ms().div_euclid(86_400_000).rem_euclid(7));
+    let weekday = DAYS[usize::try_from(days).unwrap_or_default()];
+    let month = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month.checked_sub(1)?)).unwrap_or(month);
+    format!("{weekday} {month} {day} {time} {year}")
+}
+
 /// Reads a moment; `None` if it is not one.
 pub fn read(text: &str, toward: Toward, clock: &Clock) -> Option<Time> {
     let text = text.trim().to_ascii_lowercase();
@@ -148,6 +163,8 @@ mod tests {
         check("midnight", Toward::Past, "2026-11-22T00:00:00");
         check("today", Toward::Past, "2026-11-22T00:00:00");
         check("tomorrow", Toward::Future, "2026-11-23T00:00:00");
+        // As date(1) shows 1795371854.
+        assert_eq!(long_date(&clock), "Sun Nov 22 18:24:14 2026");
         for text in ["", "x", "now+", "now+1year", "now*2", "25:00", "2026-13-01", "18", "now+99999999999999999h"] {
             assert_eq!(read(text, Toward::Future, &clock), None, "{text}");
         }

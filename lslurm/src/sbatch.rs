@@ -8,7 +8,7 @@ use limo_model::JobId;
 
 use crate::call::Call;
 use crate::getopt::parse;
-use crate::script::{BatchScript, HandedOver};
+use crate::script::BatchScript;
 use crate::submit::{JOB_OPTIONS, JobOptions, Translated, file_name, from_environment};
 
 /// Longest wait of `--wait` for a master that went away.
@@ -46,17 +46,30 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     for warning in &job.warnings {
         tell(&format!("sbatch: warning: {warning}\n"));
     }
-    let handed = script.hand_over(job.several)?;
     let test_only = options.has("test-only");
-    let output = submit(&master, &job, &handed, (arguments, test_only))?;
-    drop(handed);
+    let output = match options.get("wrap").filter(|_| !job.several) {
+        Some(line) => submit(&master, &job, &["--wrap", line], test_only)?,
+        None => {
+            let handed = script.hand_over(job.several)?;
+            let path = handed.path.display().to_string();
+            let words = ["--script", &path, "--"].into_iter().chain(arguments.iter().map(String::as_str));
+            submit(&master, &job, &words.collect::<Vec<_>>(), test_only)?
+        }
+    };
     if !output.status.success() {
         tell(&complaint(&String::from_utf8_lossy(&output.stderr)));
         return Ok(crate::call::FAILED);
     }
     let text = String::from_utf8_lossy(&output.stdout);
     if test_only {
-        tell(&text.lines().filter(|line| !line.is_empty()).map(|line| format!("sbatch: {line}\n")).collect::<String>());
+        // The candidates follow an empty line.
+        tell(
+            &text
+                .lines()
+                .take_while(|line| !line.is_empty())
+                .map(|line| format!("sbatch: {line}\n"))
+                .collect::<String>(),
+        );
         return Ok(exit::DONE);
     }
     let number = text.trim().parse::<u64>().map_err(|_| Failure::new(format_args!("lrun answered `{text}`")))?;
@@ -84,15 +97,9 @@ fn batch(options: &JobOptions, script: &BatchScript, job: &mut Translated) {
     }
 }
 
-fn submit(
-    master: &Master,
-    job: &Translated,
-    script: &HandedOver,
-    (arguments, test_only): (&[String], bool),
-) -> Result<Output, Failure> {
+fn submit(master: &Master, job: &Translated, work: &[&str], test_only: bool) -> Result<Output, Failure> {
     let mut command = lrun(master);
-    command.arg(if test_only { "--dry-run" } else { "--detach" }).args(&job.options);
-    command.arg("--script").arg(&script.path).arg("--").args(arguments);
+    command.arg(if test_only { "--dry-run" } else { "--detach" }).args(&job.options).args(work);
     command.envs(job.variables.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
     command.output().map_err(|error| Failure::new(format_args!("cannot run lrun: {error}")))
 }
