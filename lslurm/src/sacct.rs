@@ -17,7 +17,7 @@ use crate::status;
 use crate::submit::JobOptions;
 use crate::view::{View, job_list};
 
-use columns::Shown;
+use columns::AccountField;
 
 /// Most finished jobs in a list.
 const LIMIT: u32 = 1_000_000;
@@ -102,7 +102,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     let format = options.get("format").unwrap_or(if options.has("brief") { BRIEF } else { USUAL });
     let mut shown = Vec::new();
     for item in format.split(',').filter(|item| !item.is_empty()) {
-        shown.push(Shown::parse(item)?);
+        shown.push(AccountField::parse(item)?);
     }
     let clock = Clock::system();
     let asked = Asked::of(&options, &clock)?;
@@ -235,7 +235,7 @@ impl Layout {
         }
     }
 
-    fn row(&self, shown: &[Shown], value: impl Fn(&Shown) -> String) -> String {
+    fn row(&self, shown: &[AccountField], value: impl Fn(&AccountField) -> String) -> String {
         match self {
             Self::Columns => shown.iter().map(|column| column.aligned(&value(column)) + " ").collect::<String>() + "\n",
             Self::Between(text, last) => {
@@ -245,7 +245,7 @@ impl Layout {
         }
     }
 
-    fn titles(&self, shown: &[Shown]) -> String {
+    fn titles(&self, shown: &[AccountField]) -> String {
         let titles = self.row(shown, |column| column.title().to_owned());
         match self {
             Self::Columns => titles + &self.row(shown, |column| "-".repeat(column.width())),

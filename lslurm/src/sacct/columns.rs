@@ -117,7 +117,7 @@ fn tres(view: &View) -> String {
 }
 
 /// A column to show, with its width and its side.
-pub struct Shown {
+pub struct AccountField {
     column: &'static AccountColumn,
     width: usize,
     left: bool,
@@ -126,7 +126,7 @@ pub struct Shown {
 /// Largest width: more than any terminal has.
 const WIDEST: usize = 4_096;
 
-impl Shown {
+impl AccountField {
     /// Reads `Name`, `Name%20` or `Name%-20`.
     ///
     /// # Errors
@@ -178,14 +178,14 @@ mod tests {
     #[test]
     fn columns_have_widths_and_sides() {
         let check = |text: &str, value: &str, expected: &str| {
-            assert_eq!(Shown::parse(text).expect(text).aligned(value), expected, "{text}");
+            assert_eq!(AccountField::parse(text).expect(text).aligned(value), expected, "{text}");
         };
         check("JobID", "7", "7           ");
         check("jobname", "484ddc1b-bd46", "484ddc1b-+");
         check("State%-12", "FAILED", "FAILED      ");
         check("Account%3", "", "   ");
         check("State", "CANCELLED by 0", "CANCELLED+");
-        let error = Shown::parse("Nothing").err().map(|failure| failure.message);
+        let error = AccountField::parse("Nothing").err().map(|failure| failure.message);
         assert_eq!(error.as_deref(), Some("Invalid field requested: \"Nothing\""));
     }
 }
