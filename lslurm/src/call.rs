@@ -64,7 +64,7 @@ impl Call {
             }
             Ok((given, _)) if given.iter().any(|given| given.name == "version") => {
                 // If the version cannot be printed, nothing remains to be done.
-                let _ = limo_client::answer(&format!("slurm {VERSION}\n"));
+                let _ = limo_client::answer(&format!("slurm-wlm {VERSION}\n"));
                 Err(limo_client::exit::DONE)
             }
             Ok((given, _)) if given.iter().any(|given| given.name == "help" || given.name == "usage") => {

@@ -1,6 +1,7 @@
 //! `lslurm`: Slurm's commands on Limo. It behaves by the name that it is called by, or by its first argument:
 //! `lslurm sbatch job.sh`. Options, output and exit codes are those of Slurm 22.05.
 
+mod absent;
 mod call;
 mod format;
 mod getopt;
@@ -9,8 +10,11 @@ mod partitions;
 mod sacct;
 mod sbatch;
 mod scancel;
+mod scontrol;
 mod script;
+mod sinfo;
 mod squeue;
+mod srun;
 mod status;
 mod submit;
 mod values;
@@ -25,11 +29,18 @@ use crate::call::Call;
 /// A command of Slurm, with the function that runs it.
 type SlurmCommand = (&'static str, fn(Call) -> ExitCode);
 
-const COMMANDS: [SlurmCommand; 4] = [
+const COMMANDS: [SlurmCommand; 11] = [
     ("sbatch", |call| call.run(sbatch::run)),
+    ("srun", |call| call.run(srun::run)),
     ("squeue", |call| call.run(squeue::run)),
     ("scancel", |call| call.run(scancel::run)),
     ("sacct", |call| call.run(sacct::run)),
+    ("sinfo", |call| call.run(sinfo::run)),
+    ("scontrol", |call| call.run(scontrol::run)),
+    ("sacctmgr", |call| absent::accounts(&call)),
+    ("salloc", |call| absent::refuse(&call)),
+    ("sattach", |call| absent::refuse(&call)),
+    ("sstat", |call| absent::refuse(&call)),
 ];
 
 fn main() -> ExitCode {

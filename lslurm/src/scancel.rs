@@ -2,7 +2,7 @@
 
 use limo_client::{Failure, Master, Selectors, exit, parse_signal, tell};
 use limo_model::parse_hosts;
-use limo_proto::{JobFilter, JobState, Selection, Selector};
+use limo_proto::{JobFilter, Selection, Selector};
 
 use crate::call::{Call, FAILED};
 use crate::getopt::Takes::{Nothing, Value};
@@ -150,6 +150,7 @@ fn filter(options: &JobOptions) -> Result<JobFilter, Failure> {
 mod tests {
     use super::*;
     use crate::getopt::parse;
+    use limo_proto::JobState;
 
     #[test]
     fn options_select_jobs_that_are_not_over() {

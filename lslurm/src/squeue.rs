@@ -232,10 +232,7 @@ impl Wanted {
 /// Reads states; an unknown one is an error as in Slurm.
 pub fn states_of(list: &str) -> Result<Vec<&'static str>, Failure> {
     let states = status::read(list);
-    let refused = |word: String| {
-        let known: Vec<&str> = status::STATES.iter().map(|state| state.name).collect();
-        Failure::new(format_args!("Invalid job state specified: {word}\nValid job states include: {}", known.join(",")))
-    };
+    let refused = |word: String| Failure::new(format_args!("Invalid job state specified: {word}"));
     Ok(states.map_err(refused)?.iter().map(|state| state.name).collect())
 }
 
@@ -269,7 +266,7 @@ fn expanded(jobs: Vec<JobReport>) -> Vec<JobReport> {
 
 /// Sorts by keys such as `P,t,-p`, Slurm's default.
 fn sort(jobs: &mut [JobReport], keys: Option<&str>, clock: &Clock) {
-    let rank = |job: &JobReport| status::STATES.iter().position(|state| *state == status::of_job(job));
+    let rank = |job: &JobReport| status::of_job(job).code;
     jobs.sort_by_key(|job| (rank(job), Reverse(job.priority.map_or(0, |priority| priority.total())), job.job));
     for key in keys.unwrap_or_default().split(',').rev() {
         let (key, descending) = match key.strip_prefix('-') {

@@ -123,6 +123,7 @@ impl JobOptions {
         self.times(&mut job)?;
         self.files(&mut job);
         job.set("SLURM_CLUSTER_NAME", "limo");
+        job.set("SLURM_JOB_UID", nix::unistd::getuid().to_string());
         job.set(WITH_SLURM_NAMES, "1");
         self.export(&mut job);
         Ok(job)
@@ -269,9 +270,9 @@ mod tests {
     #[test]
     fn a_list_of_variables_keeps_those_of_slurm() {
         check("--export=ALL", "");
-        check("--export=ALL,X=1,", "--export ALL,X=1,SLURM_CLUSTER_NAME,LIMO_SLURM");
+        check("--export=ALL,X=1,", "--export ALL,X=1,SLURM_CLUSTER_NAME,SLURM_JOB_UID,LIMO_SLURM");
         let job = translated("--export=NONE").expect("accepted");
         let list = job.options[1].display().to_string();
-        assert!(list.starts_with("PATH,") && list.ends_with(",SLURM_CLUSTER_NAME,LIMO_SLURM"), "{list}");
+        assert!(list.starts_with("PATH,") && list.ends_with(",SLURM_CLUSTER_NAME,SLURM_JOB_UID,LIMO_SLURM"), "{list}");
     }
 }

@@ -74,10 +74,10 @@ impl View<'_> {
         time.map_or_else(|| absent.to_owned(), |time| moment::shown(time, self.clock))
     }
 
-    /// Returns the nodes of a job that has some, else the reason in brackets.
+    /// Returns the reason in brackets for a job that waits or failed, else the nodes.
     pub fn place_or_reason(&self) -> String {
-        let is_waiting = self.job.nodes.is_empty() || self.job.state == limo_proto::JobState::Waiting;
-        if is_waiting { format!("({})", status::reason(self.job)) } else { self.nodes() }
+        let has_reason = ["PENDING", "FAILED", "TIMEOUT", "OUT_OF_MEMORY"].contains(&status::of_job(self.job).name);
+        if has_reason { format!("({})", status::reason(self.job)) } else { self.nodes() }
     }
 
     pub fn uid(&self) -> String {
