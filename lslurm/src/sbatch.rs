@@ -91,6 +91,10 @@ fn batch(options: &JobOptions, script: &BatchScript, job: &mut Translated) {
     if let Some(tasks) = options.get("array") {
         job.option("--array", tasks);
     }
+    if job.several {
+        // Without lines of Limo about its tasks in the output of the script.
+        job.options.push("--quiet".into());
+    }
     if !options.has("output") {
         let name = if options.has("array") { "slurm-%A_%a.out" } else { "slurm-%j.out" };
         job.option("--output", file_name(name, true));

@@ -16,8 +16,8 @@ use crate::values;
 
 const USUAL: &str = "%9P %.5a %.10l %.6D %.6t %N";
 const LONG: &str = "%9P %.5a %.10l %.10s %.4r %.8h %.10g %.6D %.11T %N";
-const NODES: &str = "%10N %.6D %.9P %6t";
-const SUMMARY: &str = "%9P %.5a %.10l  %.16F %N";
+const NODES: &str = "%9N %.6D %.9P %6t";
+const SUMMARY: &str = "%9P %.5a %.10l %.16F %N";
 const REASONS: &str = "%20E %9u %19H %N";
 
 const OPTIONS: [OptionRow; 23] = [
@@ -76,7 +76,9 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         text += &line(&parts, |key| title(key).to_owned());
     }
     let apart = options.has("Node");
-    for group in cluster.groups(&parts, apart) {
+    let mut groups = cluster.groups(&parts, apart);
+    groups.retain(|group| !options.has("list-reasons") || !group.nodes.is_empty());
+    for group in groups {
         text += &line(&parts, |key| cell(key, &group));
     }
     answer(&text)?;

@@ -13,6 +13,7 @@ use limo_model::environment::WITH_SLURM_NAMES;
 use crate::getopt::Given;
 use crate::moment::{self, Toward};
 use crate::partitions::Partitions;
+use crate::squeue::own_user;
 use crate::values;
 
 pub use fields::file_name;
@@ -124,6 +125,7 @@ impl JobOptions {
         self.files(&mut job);
         job.set("SLURM_CLUSTER_NAME", "limo");
         job.set("SLURM_JOB_UID", nix::unistd::getuid().to_string());
+        job.set("SLURM_JOB_USER", own_user());
         job.set(WITH_SLURM_NAMES, "1");
         self.export(&mut job);
         Ok(job)
@@ -270,9 +272,12 @@ mod tests {
     #[test]
     fn a_list_of_variables_keeps_those_of_slurm() {
         check("--export=ALL", "");
-        check("--export=ALL,X=1,", "--export ALL,X=1,SLURM_CLUSTER_NAME,SLURM_JOB_UID,LIMO_SLURM");
+        check("--export=ALL,X=1,", "--export ALL,X=1,SLURM_CLUSTER_NAME,SLURM_JOB_UID,SLURM_JOB_USER,LIMO_SLURM");
         let job = translated("--export=NONE").expect("accepted");
         let list = job.options[1].display().to_string();
-        assert!(list.starts_with("PATH,") && list.ends_with(",SLURM_CLUSTER_NAME,SLURM_JOB_UID,LIMO_SLURM"), "{list}");
+        assert!(
+            list.starts_with("PATH,") && list.ends_with(",SLURM_CLUSTER_NAME,SLURM_JOB_UID,SLURM_JOB_USER,LIMO_SLURM"),
+            "{list}"
+        );
     }
 }

@@ -101,9 +101,9 @@ impl View<'_> {
     }
 
     pub fn priority(&self) -> String {
-        // Slurm's priorities are not negative, and 0 is that of a held job.
-        let held = self.job.held.is_some();
-        self.job.priority.filter(|_| !held).map_or(0, |standing| standing.total().max(1)).to_string()
+        // Slurm's priorities are positive, and 0 is that of a held job.
+        let points = self.job.priority.map_or(1, |standing| standing.total().max(1));
+        if self.job.held.is_some() { "0".to_owned() } else { points.to_string() }
     }
 
     pub fn dependencies(&self) -> String {

@@ -79,7 +79,9 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     let with_slurm = env.iter().any(|(key, _)| key == WITH_SLURM_NAMES.as_bytes());
     if with_slurm {
         let renamed = own.iter().flat_map(|(name, value)| slurm_names(name).map(|slurm| (slurm, value.clone())));
-        let renamed: Vec<_> = renamed.collect();
+        let mut renamed: Vec<_> = renamed.collect();
+        // On several nodes, this one does not know the numbers of the others.
+        renamed.extend((spread.count == 1).then(|| ("SLURM_JOB_CPUS_PER_NODE", number(own_cores))));
         own.extend(renamed);
     }
     // If a job submits this one, the values of that job would be wrong here.

@@ -151,7 +151,7 @@ fn job_record(view: &View) -> String {
          StdErr={stderr}\n   \
          StdIn=/dev/null\n   \
          StdOut={stdout}\n   \
-         Power=\n\n",
+         Power=\n   \n\n",
         id = job.job,
         name = job.name,
         priority = view.priority(),

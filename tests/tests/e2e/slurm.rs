@@ -13,7 +13,7 @@ fn slurm(submitter: &Submitter, line: &[&str]) -> Ran {
     let link = submitter.path("bin").join(line[0]);
     if !link.exists() {
         fs::create_dir_all(submitter.path("bin")).expect("a directory");
-        symlink(limo_tests::program("lslurm"), &link).expect("a link");
+        symlink(limo_tests::programs::path("lslurm"), &link).expect("a link");
     }
     finish(submitter.command_of(&link, &line[1..]).spawn().expect("a program that is built"))
 }
