@@ -12,6 +12,7 @@ mod sbatch;
 mod scancel;
 mod scontrol;
 mod script;
+mod select;
 mod sinfo;
 mod squeue;
 mod srun;

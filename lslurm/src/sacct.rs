@@ -4,23 +4,20 @@ mod columns;
 
 use std::collections::BTreeMap;
 
-use limo_client::{Clock, Failure, Selectors, Session, answer, exit, selectors};
-use limo_model::{Span, Time, parse_hosts};
-use limo_proto::{Finished, JobFilter, JobReport, Selector};
+use limo_client::{Clock, Failure, Master, Selectors, Session, answer, exit, selectors};
+use limo_model::{Span, Time};
+use limo_proto::{JobFilter, JobReport, Selector};
 
 use crate::call::Call;
 use crate::getopt::Takes::{Nothing, Value};
 use crate::getopt::{OptionRow, both, long};
 use crate::moment::{Toward, read};
-use crate::squeue::{own_user, states_of, user_name};
+use crate::select::{filter, job_list, jobs_since, own_user, states};
 use crate::status;
 use crate::submit::JobOptions;
-use crate::view::{View, job_list};
+use crate::view::View;
 
 use columns::AccountField;
-
-/// Most finished jobs in a list.
-const LIMIT: u32 = 1_000_000;
 
 const OPTIONS: [OptionRow; 44] = [
     both('A', "accounts", Value),
@@ -105,8 +102,9 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         shown.push(AccountField::parse(item)?);
     }
     let clock = Clock::system();
-    let asked = Asked::of(&options, &clock)?;
-    let mut session = call.master()?.session().await?;
+    let master = call.master()?;
+    let asked = Asked::of(&options, &clock, &master).await?;
+    let mut session = master.session().await?;
     let jobs = if asked.named { asked.by_number(&mut session).await? } else { asked.by_time(&mut session).await? };
     let layout = Layout::of(&options);
     let mut text = String::new();
@@ -122,11 +120,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
 }
 
 impl Asked {
-    fn of(options: &JobOptions, clock: &Clock) -> Result<Self, Failure> {
-        let list = |name: &str| -> Vec<String> {
-            let words = options.get(name).unwrap_or_default().split(',');
-            words.map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-        };
+    async fn of(options: &JobOptions, clock: &Clock, master: &Master) -> Result<Self, Failure> {
         let moment = |name: &str| match options.get(name) {
             None => Ok(None),
             Some(text) => {
@@ -147,24 +141,12 @@ impl Asked {
                 jobs.push(parsed.map_err(|_| Failure::new(format_args!("Invalid job id specified: {job}")))?);
             }
         }
-        let mut users: Vec<String> = list("user").into_iter().chain(list("uid")).map(user_name).collect();
+        let mut filter = filter(options, master).await?;
         let all = options.has("allusers") || nix::unistd::getuid().is_root() || named;
-        if users.is_empty() && !all {
-            users.push(own_user());
+        if filter.users.is_empty() && !all {
+            filter.users.push(own_user());
         }
-        let nodes = match options.get("nodelist") {
-            Some(nodes) => {
-                parse_hosts(nodes).map_err(|error| Failure::new(format_args!("Invalid node name: {error}")))?
-            }
-            None => Vec::new(),
-        };
-        let mut queues = list("partition");
-        if queues.iter().any(|queue| queue == crate::partitions::ONLY) {
-            queues.clear();
-        }
-        let names = list("name");
-        let filter = JobFilter { users, states: Vec::new(), names, nodes, queues };
-        let states = states_of(options.get("state").unwrap_or_default())?;
+        let states = states(options.get("state").unwrap_or_default())?;
         let (since, until) = (moment("starttime")?, moment("endtime")?);
         // Without jobs and times: since midnight.
         let midnight = || read("today", Toward::Past, clock);
@@ -181,13 +163,8 @@ impl Asked {
     }
 
     async fn by_time(&self, session: &mut Session) -> Result<BTreeMap<Key, JobReport>, Failure> {
-        let query = Finished { filter: self.filter.clone(), since: self.since, until: None, after: None, limit: LIMIT };
-        let mut found: BTreeMap<Key, JobReport> = BTreeMap::new();
-        // A job that ends between the two questions is in the second answer.
-        let live = session.jobs(self.filter.clone(), 0).await?;
-        let ended = session.finished(query).await?;
-        found.extend(live.into_iter().chain(ended).map(|job| (key(&job), job)));
-        Ok(found)
+        let jobs = jobs_since(session, &self.filter, self.since).await?;
+        Ok(jobs.into_iter().map(|job| (key(&job), job)).collect())
     }
 
     async fn by_number(&self, session: &mut Session) -> Result<BTreeMap<Key, JobReport>, Failure> {

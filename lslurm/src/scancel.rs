@@ -1,16 +1,14 @@
 //! `scancel`: ends jobs, or sends them a signal.
 
 use limo_client::{Failure, Master, Selectors, exit, parse_signal, tell};
-use limo_model::parse_hosts;
-use limo_proto::{JobFilter, Selection, Selector};
+use limo_proto::{JobState, Selection, Selector};
 
 use crate::call::{Call, FAILED};
 use crate::getopt::Takes::{Nothing, Value};
 use crate::getopt::{OptionRow, both, long};
-use crate::squeue::{own_user, states_of, user_name};
+use crate::select::{filter, job_list, states};
 use crate::status;
 use crate::submit::JobOptions;
-use crate::view::job_list;
 
 const OPTIONS: [OptionRow; 24] = [
     both('A', "account", Value),
@@ -42,6 +40,9 @@ const OPTIONS: [OptionRow; 24] = [
 /// Filters of things that Limo does not have: no job has them, or each job has the same one.
 const UNKNOWN: [&str; 5] = ["account", "clusters", "qos", "reservation", "wckey"];
 
+/// Filters that select jobs without their numbers.
+const FILTERS: [&str; 7] = ["jobname", "me", "name", "nodelist", "partition", "state", "user"];
+
 /// Ends the jobs.
 ///
 /// # Errors
@@ -54,8 +55,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     if let Some(name) = UNKNOWN.iter().find(|name| options.has(name)) {
         return Err(Failure::new(format_args!("jobs of Limo cannot be selected by --{name}")));
     }
-    let filter = filter(&options)?;
-    if operands.is_empty() && filter.is_empty() {
+    if operands.is_empty() && !FILTERS.iter().any(|name| options.has(name)) {
         return Err(Failure::new("No job identification provided"));
     }
     let signal = match options.get("signal") {
@@ -64,6 +64,8 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         None => None,
     };
     let master = call.master()?;
+    let mut filter = filter(&options, &master).await?;
+    filter.states = live_states(options.get("state").unwrap_or_default())?;
     let mut which = Vec::new();
     let mut code = exit::DONE;
     for job in operands.iter().flat_map(|word| job_list(word)) {
@@ -116,55 +118,25 @@ async fn complaint(which: &[Selector], master: &Master, refusal: &str) -> Result
     })
 }
 
-fn filter(options: &JobOptions) -> Result<JobFilter, Failure> {
-    let list = |text: Option<&str>| -> Vec<String> {
-        text.unwrap_or_default().split(',').filter(|word| !word.is_empty()).map(str::to_owned).collect()
-    };
-    let mut users: Vec<String> = list(options.get("user")).into_iter().map(user_name).collect();
-    if options.has("me") {
-        users.push(own_user());
+/// Reads states of jobs that can be ended.
+fn live_states(list: &str) -> Result<Vec<JobState>, Failure> {
+    let live: Vec<JobState> = states(list)?.into_iter().flat_map(status::live_states).copied().collect();
+    match live.is_empty() && !list.is_empty() {
+        true => Err(Failure::new("only PENDING, RUNNING and SUSPENDED jobs can be ended")),
+        false => Ok(live),
     }
-    let nodes = match options.get("nodelist") {
-        Some(nodes) => parse_hosts(nodes).map_err(|error| Failure::new(format_args!("Invalid node name: {error}")))?,
-        None => Vec::new(),
-    };
-    let mut queues = list(options.get("partition"));
-    if queues.iter().any(|queue| queue == crate::partitions::ONLY) {
-        queues.clear();
-        if users.is_empty() {
-            users.push(own_user());
-        }
-    }
-    let mut states = Vec::new();
-    for name in states_of(options.get("state").unwrap_or_default())? {
-        states.extend(status::live_states(name));
-    }
-    if options.has("state") && states.is_empty() {
-        return Err(Failure::new("only PENDING, RUNNING and SUSPENDED jobs can be ended"));
-    }
-    let names = list(options.get("name").or(options.get("jobname")));
-    Ok(JobFilter { users, states, names, nodes, queues })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::getopt::parse;
-    use limo_proto::JobState;
 
     #[test]
-    fn options_select_jobs_that_are_not_over() {
-        let of = |line: &[&str]| {
-            let words: Vec<String> = line.iter().map(|word| (*word).to_owned()).collect();
-            let (given, _) = parse(&OPTIONS, &words, true).expect("options");
-            filter(&JobOptions(given)).map_err(|failure| failure.message)
-        };
-        let all = of(&["-u", "ada", "-t", "R,PD", "-n", "a,b", "-p", "short", "-w", "n[1-2]"]).expect("a filter");
-        assert_eq!((all.users, all.names), (vec!["ada".to_owned()], vec!["a".to_owned(), "b".into()]));
-        assert_eq!((all.queues, all.nodes), (vec!["short".to_owned()], vec!["n1".to_owned(), "n2".into()]));
-        assert_eq!(all.states, [JobState::Running, JobState::Waiting]);
-        assert!(of(&["-t", "CD"]).is_err_and(|error| error.contains("can be ended")));
-        assert!(of(&["-t", "XX"]).is_err_and(|error| error.starts_with("Invalid job state specified: XX")));
-        assert!(of(&[]).expect("a filter").is_empty());
+    fn only_jobs_that_are_not_over_are_selected_by_state() {
+        let of = |list: &str| live_states(list).map_err(|failure| failure.message);
+        assert_eq!(of("R,pending"), Ok(vec![JobState::Running, JobState::Waiting]));
+        assert_eq!(of(""), Ok(Vec::new()));
+        assert!(of("CD").is_err_and(|error| error.contains("can be ended")));
+        assert_eq!(of("XX"), Err("Invalid job state specified: XX".to_owned()));
     }
 }

@@ -10,7 +10,7 @@ use limo_proto::Change;
 use crate::call::{Call, FAILED, VERSION};
 use crate::getopt::Takes::{Nothing, Value};
 use crate::getopt::{OptionRow, both};
-use crate::view::job_list;
+use crate::select::job_list;
 
 const OPTIONS: [OptionRow; 11] = [
     both('a', "all", Nothing),

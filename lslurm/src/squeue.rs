@@ -3,25 +3,18 @@
 mod columns;
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
 
-use limo_client::{Clock, Failure, Selectors, Session, answer, exit};
-use limo_model::{JobId, Span, parse_hosts};
-use limo_proto::{Finished, JobFilter, JobReport, JobState};
+use limo_client::{Clock, Failure, Master, Selectors, Session, answer, exit};
+use limo_proto::{JobFilter, JobReport, JobState};
 
 use crate::call::Call;
 use crate::format::{Part, letters, line, names};
 use crate::getopt::Takes::{Nothing, Perhaps, Value};
 use crate::getopt::{OptionRow, both, long};
+use crate::select::{filter, job_list, jobs_since, remembered, states};
 use crate::submit::JobOptions;
-use crate::view::{View, belongs, job_list};
+use crate::view::{View, belongs};
 use crate::{status, values};
-
-/// Time for which Slurm's controller remembers a finished job, by default.
-pub const MIN_JOB_AGE: Span = Span::from_secs(300);
-
-/// Most finished jobs in a list.
-const ENDED_LIMIT: u32 = 100_000;
 
 const USUAL: &str = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
 const LONG: &str = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
@@ -98,9 +91,10 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     if options.has("steps") {
         return Err(Failure::new("a job has no steps in Limo"));
     }
-    let wanted = Wanted::of(&options)?;
+    let (master, clock) = (call.master()?, Clock::system());
+    let wanted = Wanted::of(&options, &master).await?;
     let (parts, title) = table(&options);
-    let (mut session, clock) = (call.master()?.session().await?, Clock::system());
+    let mut session = master.session().await?;
     let mut jobs = wanted.ask(&mut session, &clock).await?;
     if jobs.is_empty() && wanted.jobs.len() == 1 && options.has("jobs") && !wanted.is_known(&mut session).await? {
         limo_client::tell("slurm_load_jobs error: Invalid job id specified\n");
@@ -147,35 +141,15 @@ fn table(options: &JobOptions) -> (Vec<Part>, columns::Keys) {
 }
 
 impl Wanted {
-    fn of(options: &JobOptions) -> Result<Self, Failure> {
-        let list = |name: &str| -> Vec<String> {
-            let words = options.get(name).unwrap_or_default().split(',');
-            words.map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-        };
-        let mut users = list("user");
-        if options.has("me") {
-            users.push(own_user());
-        }
-        let users = users.into_iter().map(user_name).collect();
-        let nodes = list("nodelist").into_iter().chain(list("node")).collect::<Vec<_>>().join(",");
-        let nodes = match nodes.as_str() {
-            "" => Vec::new(),
-            nodes => parse_hosts(nodes).map_err(|error| Failure::new(format_args!("Invalid node name: {error}")))?,
-        };
-        let states = options.get("states").unwrap_or_default();
-        let all_states = states.eq_ignore_ascii_case("all");
-        let states = if all_states { Vec::new() } else { states_of(states)? };
+    async fn of(options: &JobOptions, master: &Master) -> Result<Self, Failure> {
+        let list = options.get("states").unwrap_or_default();
+        let all_states = list.eq_ignore_ascii_case("all");
+        let states = if all_states { Vec::new() } else { states(list)? };
         let mut jobs = Vec::new();
         for job in job_list(options.get("jobs").unwrap_or_default()) {
             jobs.push(job.parse().map_err(|_| Failure::new(format_args!("Invalid job id: {job}")))?);
         }
-        // A cluster without queues has one partition, which all jobs are in.
-        let mut queues = list("partition");
-        if queues.iter().any(|queue| queue == crate::partitions::ONLY) {
-            queues.clear();
-        }
-        let filter = JobFilter { users, states: Vec::new(), names: list("name"), nodes, queues };
-        Ok(Self { filter, states, all_states, jobs })
+        Ok(Self { filter: filter(options, master).await?, states, all_states, jobs })
     }
 
     fn shows(&self, job: &JobReport) -> bool {
@@ -187,16 +161,11 @@ impl Wanted {
     }
 
     async fn ask(&self, session: &mut Session, clock: &Clock) -> Result<Vec<JobReport>, Failure> {
-        let mut jobs = session.jobs(self.filter.clone(), 0).await?;
         let with_ended = self.all_states || !self.states.is_empty() || !self.jobs.is_empty();
-        if with_ended {
-            let since = Some(clock.now() - MIN_JOB_AGE);
-            let filter = self.filter.clone();
-            let query = Finished { filter, since, until: None, after: None, limit: ENDED_LIMIT };
-            let known: BTreeSet<JobId> = jobs.iter().map(|job| job.job).collect();
-            let ended = session.finished(query).await?;
-            jobs.extend(ended.into_iter().filter(|job| !known.contains(&job.job)));
-        }
+        let mut jobs = match with_ended {
+            true => jobs_since(session, &self.filter, Some(remembered(clock))).await?,
+            false => session.jobs(self.filter.clone(), 0).await?,
+        };
         // The tasks of an array stand for it, unless some of them have no number yet.
         jobs.retain(|job| job.array.as_ref().is_none_or(|array| array.waiting.is_some()));
         jobs.retain(|job| self.shows(job) && self.is_named(job));
@@ -225,28 +194,8 @@ impl Wanted {
         });
         let Some(number) = number else { return Ok(true) };
         let Ok(job) = session.job(number).await else { return Ok(false) };
-        Ok(job.ended.is_none_or(|ended| ended + MIN_JOB_AGE > Clock::system().now()))
+        Ok(job.ended.is_none_or(|ended| ended > remembered(&Clock::system())))
     }
-}
-
-/// Reads states; an unknown one is an error as in Slurm.
-pub fn states_of(list: &str) -> Result<Vec<&'static str>, Failure> {
-    let states = status::read(list);
-    let refused = |word: String| Failure::new(format_args!("Invalid job state specified: {word}"));
-    Ok(states.map_err(refused)?.iter().map(|state| state.name).collect())
-}
-
-/// Returns the name of this user.
-pub fn own_user() -> String {
-    let uid = nix::unistd::getuid();
-    nix::unistd::User::from_uid(uid).ok().flatten().map_or_else(|| uid.to_string(), |user| user.name)
-}
-
-/// Returns the name for a name or a number of a user.
-pub fn user_name(text: String) -> String {
-    let uid = text.parse::<u32>().ok().map(nix::unistd::Uid::from_raw);
-    let user = uid.and_then(|uid| nix::unistd::User::from_uid(uid).ok().flatten());
-    user.map_or(text, |user| user.name)
 }
 
 /// Replaces the waiting tasks of each array by one job for each of them.

@@ -13,7 +13,7 @@ use limo_model::environment::WITH_SLURM_NAMES;
 use crate::getopt::Given;
 use crate::moment::{self, Toward};
 use crate::partitions::Partitions;
-use crate::squeue::own_user;
+use crate::select::own_user;
 use crate::values;
 
 pub use fields::file_name;

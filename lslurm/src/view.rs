@@ -113,17 +113,6 @@ impl View<'_> {
     }
 }
 
-/// Reads a list of jobs: numbers, and tasks of arrays. Returns them with what clients write beside them removed.
-pub fn job_list(text: &str) -> impl Iterator<Item = &str> {
-    // Commas within brackets do not separate jobs.
-    let mut within = false;
-    let between = move |letter: char| {
-        within = (within || letter == '[') && letter != ']';
-        !within && (letter == ',' || letter.is_ascii_whitespace())
-    };
-    text.split(between).filter(|part| !part.is_empty())
-}
-
 /// Returns true if the job is the one of this number, or a task of that array.
 pub fn belongs(job: &JobReport, number: JobId) -> bool {
     job.job == number || job.task.is_some_and(|(array, _)| array == number)

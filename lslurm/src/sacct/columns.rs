@@ -91,7 +91,7 @@ const COLUMNS: [AccountColumn; 63] = [
         values::time_whole(until - view.job.submitted)
     }),
     column("AllocTRES", 10, |view| if view.job.started.is_some() { tres(view) } else { String::new() }),
-    column("ReqTRES", 10, |view| tres(view)),
+    column("ReqTRES", 10, tres),
     column("SubmitLine", 20, |view| view.job.command.clone()),
     column("Restarts", 8, |view| (view.job.evictions.by_owner + view.job.evictions.by_reboot).to_string()),
     column("MaxRSS", 10, none),

@@ -1,21 +1,15 @@
 //! `scontrol show`: jobs, nodes, partitions, the configuration and lists of hosts.
 
-use limo_client::{Clock, Failure, Selectors, Session, answer, exit, tell};
+use limo_client::{Clock, Failure, Selectors, answer, exit, tell};
 use limo_model::UnitKind;
-use limo_proto::{Finished, JobFilter, JobReport, NodeReport, QueueReport};
+use limo_proto::{JobFilter, NodeReport, QueueReport};
 
 use super::{host_names, short_list};
 use crate::call::{Call, FAILED, VERSION};
+use crate::select::{MIN_JOB_AGE, jobs_since, remembered};
 use crate::sinfo::{ClusterView, cores, gres, longest, state};
-use crate::squeue::MIN_JOB_AGE;
 use crate::view::View;
 use crate::{moment, status, values};
-
-/// Most tasks of an array plus one, as Slurm counts.
-const MAX_ARRAY_SIZE: u32 = limo_model::TASKS_LIMIT;
-
-/// Most finished jobs in a list.
-const ENDED_LIMIT: u32 = 100_000;
 
 /// Prints what the words name.
 ///
@@ -66,7 +60,7 @@ async fn jobs(call: &Call, which: Option<&str>) -> Result<Found, Failure> {
     let mut session = call.master()?.session().await?;
     let clock = Clock::system();
     let found = match which {
-        None => all(&mut session, &clock).await?,
+        None => jobs_since(&mut session, &JobFilter::default(), Some(remembered(&clock))).await?,
         Some(text) => {
             let unknown = || Ok(Err("slurm_load_jobs error: Invalid job id specified\n".to_owned()));
             let Ok(selectors) = text.parse::<Selectors>() else { return unknown() };
@@ -85,17 +79,6 @@ async fn jobs(call: &Call, which: Option<&str>) -> Result<Found, Failure> {
         return Ok(Ok("No jobs in the system\n".to_owned()));
     }
     Ok(Ok(found.iter().map(|job| job_record(&View { job, clock: &clock })).collect()))
-}
-
-async fn all(session: &mut Session, clock: &Clock) -> Result<Vec<JobReport>, Failure> {
-    let mut found = session.jobs(JobFilter::default(), 0).await?;
-    let since = Some(clock.now() - MIN_JOB_AGE);
-    let query = Finished { filter: JobFilter::default(), since, until: None, after: None, limit: ENDED_LIMIT };
-    let mut ended = session.finished(query).await?;
-    ended.retain(|job| found.iter().all(|other| other.job != job.job));
-    found.extend(ended);
-    found.sort_by_key(|job| job.job);
-    Ok(found)
 }
 
 fn or_null(text: String) -> String {
@@ -259,7 +242,7 @@ fn config(call: &Call) -> Result<String, Failure> {
     let clock = Clock::system();
     let mut text = format!("Configuration data as of {}\n", moment::shown(clock.now(), &clock));
     let age = format!("{} sec", MIN_JOB_AGE.ms() / 1000);
-    let size = MAX_ARRAY_SIZE.to_string();
+    let size = limo_model::TASKS_LIMIT.to_string();
     let address = call.master()?.address();
     let settings: [(&str, &str); 10] = [
         ("AccountingStorageType", "accounting_storage/limo"),

@@ -53,7 +53,7 @@ const COLUMNS: [QueueColumn; 55] = [
     column('T', &["state"], "STATE", |view| status::of_job(view.job).name.to_owned()),
     column('M', &["timeused"], "TIME", |view| values::time_run(view.run())),
     column('l', &["timelimit"], "TIME_LIMIT", |view| view.limit()),
-    column('L', &["timeleft"], "TIME_LEFT", |view| time_left(view)),
+    column('L', &["timeleft"], "TIME_LEFT", time_left),
     column('D', &["numnodes"], "NODES", |view| view.node_count().to_string()),
     column('C', &["numcpus"], "CPUS", |view| view.cores().to_string()),
     column('\0', &["numtasks"], "TASKS", |view| view.cores().to_string()),
