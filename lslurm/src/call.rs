@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use limo_client::{Failure, Master, MasterArg, in_runtime, tell};
+use limo_client::{Failure, Master, MasterArg, exit, in_runtime, tell};
 
 use crate::getopt::{Given, OptionRow, parse};
 
@@ -12,6 +12,9 @@ pub const VERSION: &str = "22.05.8";
 
 /// Exit code of Slurm's commands after an error.
 pub const FAILED: u8 = 1;
+
+/// Exit code of sbatch and srun after a wrong option.
+pub const WRONG_OPTION: u8 = 255;
 
 /// A command with its arguments.
 #[derive(Debug, Clone)]
@@ -30,14 +33,15 @@ struct MasterLine {
 }
 
 impl Call {
-    /// Runs a command; prints its failure in Slurm's form.
+    /// Runs a command; prints its failure in Slurm's form, which may begin with `fatal: `.
     pub fn run<F: Future<Output = Result<u8, Failure>>>(self, command: impl FnOnce(Call) -> F) -> ExitCode {
         let name = self.name;
         match in_runtime(command(self)) {
             Ok(code) => ExitCode::from(code),
             Err(failure) => {
-                tell(&failure.lines(name));
-                ExitCode::from(FAILED)
+                let lines = failure.lines(name);
+                tell(&lines.replacen(": error: fatal: ", ": fatal: ", 1));
+                ExitCode::from(if failure.code == exit::FAILED { FAILED } else { failure.code })
             }
         }
     }
@@ -60,16 +64,17 @@ impl Call {
                 if self.name != "sacct" {
                     tell(&format!("Try \"{} --help\" for more information\n", self.name));
                 }
-                Err(FAILED)
+                let submits = ["sbatch", "srun", "salloc"].contains(&self.name);
+                Err(if submits { WRONG_OPTION } else { FAILED })
             }
             Ok((given, _)) if given.iter().any(|given| given.name == "version") => {
                 // If the version cannot be printed, nothing remains to be done.
                 let _ = limo_client::answer(&format!("slurm-wlm {VERSION}\n"));
-                Err(limo_client::exit::DONE)
+                Err(exit::DONE)
             }
             Ok((given, _)) if given.iter().any(|given| given.name == "help" || given.name == "usage") => {
                 let _ = limo_client::answer(&self.help(known));
-                Err(limo_client::exit::DONE)
+                Err(exit::DONE)
             }
             Ok(parsed) => Ok(parsed),
         }

@@ -138,7 +138,7 @@ impl Asked {
                     continue;
                 }
                 let parsed: Result<Selectors, _> = job.parse();
-                jobs.push(parsed.map_err(|_| Failure::new(format_args!("Invalid job id specified: {job}")))?);
+                jobs.push(parsed.map_err(|_| Failure::new(format_args!("fatal: Bad job/step specified: {job}")))?);
             }
         }
         let mut filter = filter(options, master).await?;
@@ -146,7 +146,9 @@ impl Asked {
         if filter.users.is_empty() && !all {
             filter.users.push(own_user());
         }
-        let states = states(options.get("state").unwrap_or_default())?;
+        let list = options.get("state").unwrap_or_default();
+        let states =
+            states(list).map_err(|_| Failure::new(format_args!("fatal: unrecognized job state value '{list}'")))?;
         let (since, until) = (moment("starttime")?, moment("endtime")?);
         // Without jobs and times: since midnight.
         let midnight = || read("today", Toward::Past, clock);

@@ -41,7 +41,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     let of_environment = from_environment("SBATCH_", |name| std::env::var(name).ok());
     let options = JobOptions([in_script, of_environment, own.0].concat());
     let master = call.master()?;
-    let mut job = options.translate(&master).await?;
+    let mut job = options.translate(&master).await.map_err(with_result)?;
     batch(&options, &script, &mut job);
     for warning in &job.warnings {
         tell(&format!("sbatch: warning: {warning}\n"));
@@ -108,10 +108,29 @@ fn submit(master: &Master, job: &Translated, work: &[&str], test_only: bool) -> 
     command.output().map_err(|error| Failure::new(format_args!("cannot run lrun: {error}")))
 }
 
+/// Adds the line with the result to the complaint about a partition, as Slurm's controller does.
+fn with_result(failure: Failure) -> Failure {
+    if !failure.message.starts_with("invalid partition") {
+        return failure;
+    }
+    let result = "sbatch: error: Batch job submission failed: Invalid partition name specified";
+    Failure { message: format!("{}\n{result}", failure.message), ..failure }
+}
+
+/// Slurm's words for what `lrun` says of its own options.
+const IN_SLURMS_WORDS: [(&str, &str); 2] =
+    [("'--array", "Invalid job array specification"), ("'--dependency", "Job dependency problem")];
+
 /// Returns the complaint of `lrun` in the form of sbatch.
 fn complaint(text: &str) -> String {
+    let in_slurms_words = |reason: &str| {
+        let known = IN_SLURMS_WORDS.iter().find(|(option, _)| reason.contains(&format!("for {option} ")));
+        known.map_or_else(|| reason.to_owned(), |(_, words)| (*words).to_owned())
+    };
     let line = |line: &str| match line.strip_prefix("lrun: error: ") {
-        Some(reason) => format!("sbatch: error: Batch job submission failed: {reason}\n"),
+        Some(reason) => format!("sbatch: error: Batch job submission failed: {}\n", in_slurms_words(reason)),
+        // The options of lrun are of no use here.
+        None if line.ends_with("`lrun --help`") => String::new(),
         None => format!("sbatch: {}\n", line.strip_prefix("lrun: ").unwrap_or(line)),
     };
     text.lines().map(line).collect()
@@ -125,6 +144,9 @@ mod tests {
     fn complaints_have_the_form_of_sbatch() {
         let text = "lrun: error: the array has no tasks\nlrun: hint: write 0-9\n";
         let expected = "sbatch: error: Batch job submission failed: the array has no tasks\nsbatch: hint: write 0-9\n";
+        assert_eq!(complaint(text), expected);
+        let text = "lrun: error: invalid value 'x' for '--array <TASKS>': no\nlrun: hint: try `lrun --help`\n";
+        let expected = "sbatch: error: Batch job submission failed: Invalid job array specification\n";
         assert_eq!(complaint(text), expected);
     }
 }

@@ -44,11 +44,11 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         "version" => answer(&format!("slurm-wlm {VERSION}\n")).map(|()| exit::DONE),
         "show" => show::run(&call, rest, one_line).await,
         "ping" => ping(&call.master()?).await,
-        "hold" | "uhold" => change_jobs(&call.master()?, rest, "slurm_suspend", Change::Hold).await,
-        "release" => change_jobs(&call.master()?, rest, "slurm_suspend", Change::Release).await,
-        "requeue" => change_jobs(&call.master()?, rest, "", Change::Requeue).await,
-        "suspend" => change_jobs(&call.master()?, rest, "slurm_suspend", Change::SuspendJobs).await,
-        "resume" => change_jobs(&call.master()?, rest, "slurm_suspend", Change::ResumeJobs).await,
+        "hold" | "uhold" => change_jobs(&call.master()?, (command, rest), Change::Hold).await,
+        "release" => change_jobs(&call.master()?, (command, rest), Change::Release).await,
+        "requeue" => change_jobs(&call.master()?, (command, rest), Change::Requeue).await,
+        "suspend" => change_jobs(&call.master()?, (command, rest), Change::SuspendJobs).await,
+        "resume" => change_jobs(&call.master()?, (command, rest), Change::ResumeJobs).await,
         "update" => update::run(&call.master()?, rest).await,
         other => {
             tell(&format!("invalid keyword: {other}\n"));
@@ -66,12 +66,11 @@ async fn ping(master: &Master) -> Result<u8, Failure> {
 /// Makes a change to each job of the lists; goes on after a refusal.
 async fn change_jobs(
     master: &Master,
-    lists: &[&str],
-    from: &str,
+    (command, lists): (&str, &[&str]),
     change: impl Fn(Vec<JobId>) -> Change,
 ) -> Result<u8, Failure> {
     if lists.is_empty() {
-        tell("too few arguments for keyword\n");
+        tell(&format!("too few arguments for keyword:{command}\n"));
         return Ok(FAILED);
     }
     let mut code = exit::DONE;
@@ -89,10 +88,10 @@ async fn change_jobs(
             Err(reason) => Err(reason),
         };
         if let Err(reason) = done {
-            tell(&match from {
-                "" => format!("{reason} for job {text}\n"),
-                from => format!("{from} error: {reason}\n"),
-            });
+            tell(&format!("{reason} for job {text}\n"));
+            if ["hold", "uhold", "release"].contains(&command) {
+                tell(&format!("slurm_suspend error: {reason}\n"));
+            }
             code = FAILED;
         }
     }

@@ -46,7 +46,7 @@ impl BatchScript {
             None => io::stdin().take(limit).read_to_end(&mut content),
         };
         read.map_err(|error| match path {
-            Some(path) => Failure::new(format_args!("Unable to open file {path}: {error}")),
+            Some(path) => Failure::new(format_args!("Unable to open file {path}")),
             None => Failure::new(format_args!("Unable to read standard input: {error}")),
         })?;
         let name = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy().into_owned());

@@ -46,6 +46,34 @@ const OPTIONS: [OptionRow; 23] = [
     long("usage", Nothing),
 ];
 
+/// States of nodes, in Slurm's long and short words; no node of Limo has the last ones.
+const STATES: [&str; 24] = [
+    "idle",
+    "mixed",
+    "mix",
+    "allocated",
+    "alloc",
+    "down",
+    "drained",
+    "drain",
+    "draining",
+    "drng",
+    "reserved",
+    "resv",
+    "completing",
+    "comp",
+    "fail",
+    "failing",
+    "future",
+    "maint",
+    "no_respond",
+    "perfctrs",
+    "power_down",
+    "power_up",
+    "reboot",
+    "unknown",
+];
+
 /// Fields that add up, or list, the nodes of a line. All others are equal for the nodes of a line.
 const OF_GROUP: [&str; 6] = ["D", "N", "n", "F", "C", "A"];
 
@@ -133,6 +161,9 @@ impl ClusterView {
                 word.eq_ignore_ascii_case(long)
                     || word.eq_ignore_ascii_case(short.trim_end_matches(['*', '~', '#', '%']))
             };
+            if let Some(word) = list.split(',').find(|word| !STATES.contains(&word.to_ascii_lowercase().as_str())) {
+                return Err(Failure::new(format_args!("Bad state string: \"{word}\"")));
+            }
             self.nodes.retain(|node| list.split(',').any(|word| is(node, word)));
         }
         if options.has("list-reasons") {
@@ -259,7 +290,7 @@ fn title(key: &str) -> &'static str {
         "H" => "TIMESTAMP",
         "s" => "JOB_SIZE",
         "r" => "ROOT",
-        "h" => "OVERSUBS",
+        "h" => "OVERSUBSCRIBE",
         "g" => "GROUPS",
         "O" => "CPU_LOAD",
         "d" => "TMP_DISK",

@@ -94,6 +94,13 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     let (master, clock) = (call.master()?, Clock::system());
     let wanted = Wanted::of(&options, &master).await?;
     let (parts, title) = table(&options);
+    for part in &parts {
+        if let Part::Field { key, .. } = part
+            && !columns::is_known(title, key)
+        {
+            return Err(Failure::new(format_args!("Invalid job format specification: {key}")));
+        }
+    }
     let mut session = master.session().await?;
     let mut jobs = wanted.ask(&mut session, &clock).await?;
     if jobs.is_empty() && wanted.jobs.len() == 1 && options.has("jobs") && !wanted.is_known(&mut session).await? {
@@ -233,7 +240,7 @@ fn sort(jobs: &mut [JobReport], keys: Option<&str>, clock: &Clock) {
             };
             (number, text)
         };
-        if columns::is_known(key) {
+        if columns::is_known(columns::Keys::Letters, key) {
             jobs.sort_by(|a, b| if descending { by(b).cmp(&by(a)) } else { by(a).cmp(&by(b)) });
         }
     }

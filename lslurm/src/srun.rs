@@ -24,7 +24,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
             .hint("to submit another job: env -u SLURM_JOB_ID -u LIMO_JOB_ID srun ..."));
     }
     if command.is_empty() {
-        return Err(Failure::new("No command given to execute."));
+        return Err(Failure::new("fatal: No command given to execute."));
     }
     let own = JobOptions(line);
     if let Some(name) = NOT_HERE.iter().find(|name| own.has(name)) {

@@ -7,9 +7,10 @@ mod table;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use limo_client::{Clock, Failure, Master};
+use limo_client::{Clock, Failure, Master, parse_signal};
 use limo_model::environment::WITH_SLURM_NAMES;
 
+use crate::call::WRONG_OPTION;
 use crate::getopt::Given;
 use crate::moment::{self, Toward};
 use crate::partitions::Partitions;
@@ -133,7 +134,7 @@ impl JobOptions {
 
     fn times(&self, job: &mut Translated) -> Result<(), Failure> {
         let limit = match self.get("time") {
-            Some(text) => values::time_limit(text).ok_or_else(|| Failure::new("Invalid --time specification"))?,
+            Some(text) => values::time_limit(text).ok_or_else(|| wrong("time", text))?,
             None => None,
         };
         if let Some(limit) = limit {
@@ -146,6 +147,7 @@ impl JobOptions {
         };
         let (name, before) = rest.split_once('@').unwrap_or((rest, "60"));
         let before: u32 = before.parse().map_err(|_| wrong("signal", signal))?;
+        parse_signal(name).map_err(|_| wrong("signal", signal))?;
         if limit.is_none() {
             job.warnings.push("--signal has no effect without --time".to_owned());
         } else if !of_batch {
@@ -206,7 +208,11 @@ impl Translated {
 
 /// Makes the complaint about a value.
 fn wrong(option: &str, value: &str) -> Failure {
-    Failure::new(format_args!("Invalid --{option} specification: {value}"))
+    let text = match option {
+        "nodes" => format!("\"{value}\" is not a valid node count"),
+        _ => format!("Invalid --{option} specification"),
+    };
+    Failure { code: WRONG_OPTION, ..Failure::new(text) }
 }
 
 #[cfg(test)]
@@ -235,6 +241,8 @@ mod tests {
         check("-t 0 --requeue --no-requeue", "");
         check("--no-requeue --requeue -H", "--hold --requeue");
         check("-N 2 -n 4 --mem-per-cpu=1G -c 3", "--nodes 2 --ntasks 4 --cores 3 --mem 6291456KiB");
+        check("-N 1 -n 1", "");
+        check("-N 1 -n 2", "--nodes 1 --ntasks 2");
         check("-N 2 --gpus=4", "--nodes 2 --gpus 2");
         check("--ntasks-per-node=2 --gpus-per-task=a100:1", "--ntasks-per-node 2 --gpus a100:2");
         check("--gres=gpu:k80:2", "--gpus k80:2");
@@ -261,11 +269,13 @@ mod tests {
     fn wrong_values_and_what_limo_cannot_do_are_refused() {
         let refused = |line: &str, expected: &str| assert_eq!(translated(line), Err(expected.to_owned()), "{line}");
         refused("-t x", "Invalid --time specification");
-        refused("--mem=x", "Invalid --mem specification: x");
-        refused("-n 0", "Invalid --ntasks specification: 0");
-        refused("-b never", "Invalid --begin specification: never");
+        refused("--mem=x", "Invalid --mem specification");
+        refused("-n 0", "Invalid numeric value \"0\" for --ntasks.");
+        refused("-N x", "\"x\" is not a valid node count");
+        refused("-t 10 --signal=B:FOO@3", "Invalid --signal specification");
+        refused("-b never", "Invalid --begin specification");
         refused("-N 3 --gpus=4", "--gpus=4 cannot be divided among 3 nodes: use --gpus-per-node");
-        refused("--gres=nic:1", "Invalid --gres specification: nic:1");
+        refused("--gres=nic:1", "Invalid generic resource (gres) specification");
         refused("--container=x", "Limo has nothing like --container");
     }
 

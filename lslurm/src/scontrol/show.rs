@@ -28,7 +28,8 @@ pub async fn run(call: &Call, words: &[&str], one_line: bool) -> Result<u8, Fail
         "job" | "jobs" | "jobid" => jobs(call, value).await?,
         "node" | "nodes" | "nodename" => nodes(call, value).await?,
         "partition" | "partitions" | "part" | "partitionname" => partitions(call, value).await?,
-        other => Err(format!("invalid entity:{other} for keyword:show\n")),
+        "" => Err("too few arguments for keyword:show\n".to_owned()),
+        other => Err(format!("invalid entity:{other} for keyword:show \n")),
     };
     match shown {
         Ok(text) => {
@@ -160,7 +161,8 @@ async fn nodes(call: &Call, which: Option<&str>) -> Result<Found, Failure> {
     let wanted = which.map(limo_model::parse_hosts).transpose();
     let wanted = wanted.map_err(|error| Failure::new(format_args!("Invalid node name: {error}")))?;
     if let Some(missing) = wanted.iter().flatten().find(|name| cluster.nodes.iter().all(|node| node.name != **name)) {
-        return Ok(Err(format!("Node {missing} not found\n")));
+        answer(&format!("Node {missing} not found\n"))?;
+        return Ok(Err(String::new()));
     }
     let shown = cluster.nodes.iter().filter(|node| wanted.as_ref().is_none_or(|names| names.contains(&node.name)));
     Ok(Ok(shown.map(|node| node_record(node, &cluster)).collect()))
@@ -204,7 +206,8 @@ async fn partitions(call: &Call, which: Option<&str>) -> Result<Found, Failure> 
     let shown: Vec<&QueueReport> =
         cluster.queues.iter().filter(|queue| which.is_none_or(|name| queue.name == name)).collect();
     if let Some(name) = which.filter(|_| shown.is_empty()) {
-        return Ok(Err(format!("Partition {name} not found\n")));
+        answer(&format!("Partition {name} not found\n"))?;
+        return Ok(Err(String::new()));
     }
     Ok(Ok(shown.into_iter().map(|queue| partition_record(queue, &cluster)).collect()))
 }

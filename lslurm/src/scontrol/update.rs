@@ -1,10 +1,14 @@
 //! `scontrol update`: changes the priority of jobs, and drains and resumes nodes.
 
-use limo_client::{Failure, Master, exit};
+use limo_client::{Failure, Master, exit, tell};
 use limo_model::{PRIORITY_LIMIT, parse_hosts};
 use limo_proto::Change;
 
 use super::change_jobs;
+use crate::call::FAILED;
+
+/// Complaint about an update of something else.
+const NO_ENTITY: &str = "No valid entity in update command\nInput line must include \"NodeName\" or \"JobId\"\n";
 
 /// Makes the changes of pairs such as `JobId=7 Priority=5` and `NodeName=n1 State=DRAIN Reason=fans`.
 ///
@@ -15,7 +19,10 @@ pub async fn run(master: &Master, words: &[&str]) -> Result<u8, Failure> {
     for word in words {
         let (key, value) = match word.split_once('=') {
             Some(pair) => pair,
-            None => return Err(Failure::new(format_args!("Update of this parameter is not supported: {word}"))),
+            None => {
+                tell(NO_ENTITY);
+                return Ok(FAILED);
+            }
         };
         pairs.push((key.to_ascii_lowercase(), value));
     }
@@ -24,7 +31,8 @@ pub async fn run(master: &Master, words: &[&str]) -> Result<u8, Failure> {
         return node(master, nodes, (get("state"), get("reason"))).await;
     }
     let Some(jobs) = get("jobid").or(get("job")) else {
-        return Err(Failure::new("only jobs and nodes can be updated: JobId=... or NodeName=..."));
+        tell(NO_ENTITY);
+        return Ok(FAILED);
     };
     let mut code = exit::DONE;
     for (key, value) in &pairs {
@@ -36,7 +44,7 @@ pub async fn run(master: &Master, words: &[&str]) -> Result<u8, Failure> {
         let priority = match key.as_str() {
             "jobid" | "job" => continue,
             "priority" if *value == "0" => {
-                code = code.max(change_jobs(master, &[jobs], "slurm_update", Change::Hold).await?);
+                code = code.max(change_jobs(master, ("update", &[jobs]), Change::Hold).await?);
                 continue;
             }
             "priority" => number(1),
@@ -48,7 +56,7 @@ pub async fn run(master: &Master, words: &[&str]) -> Result<u8, Failure> {
         };
         let priority = priority.ok_or_else(|| Failure::new(format_args!("Invalid {key} value: {value}")))?;
         let change = |jobs| Change::Priority { jobs, priority };
-        code = code.max(change_jobs(master, &[jobs], "slurm_update", change).await?);
+        code = code.max(change_jobs(master, ("update", &[jobs]), change).await?);
     }
     Ok(code)
 }

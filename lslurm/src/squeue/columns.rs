@@ -38,7 +38,7 @@ fn not_there() -> String {
     "N/A".to_owned()
 }
 
-const COLUMNS: [QueueColumn; 55] = [
+const COLUMNS: [QueueColumn; 59] = [
     column('i', &["jobarrayid"], "JOBID", |view| view.label()),
     column('A', &["jobid"], "JOBID", |view| view.number()),
     column('F', &["arrayjobid"], "ARRAY_JOB_ID", |view| view.array()),
@@ -111,6 +111,10 @@ const COLUMNS: [QueueColumn; 55] = [
     column('b', &["tres-per-node", "gres"], "TRES_PER_NODE", |_| not_there()),
     column('O', &["contiguous"], "CONTIGUOUS", |_| "0".to_owned()),
     column('X', &["corespec"], "CORE_SPEC", |_| not_there()),
+    column('H', &["sockets"], "SOCKETS_PER_NODE", |_| "*".to_owned()),
+    column('I', &["cores"], "CORES_PER_SOCKET", |_| "*".to_owned()),
+    column('J', &["threads"], "THREADS_PER_CORE", |_| "*".to_owned()),
+    column('s', &["selectjobinfo"], "", |_| String::new()),
     column('z', &["socketcorethread"], "S:C:T", |_| "*:*:*".to_owned()),
 ];
 
@@ -121,9 +125,9 @@ fn find(keys: Keys, key: &str) -> Option<&'static QueueColumn> {
     })
 }
 
-/// Returns true for the letter of a column.
-pub fn is_known(letter: &str) -> bool {
-    find(Keys::Letters, letter).is_some()
+/// Returns true for the key of a column.
+pub fn is_known(keys: Keys, key: &str) -> bool {
+    find(keys, key).is_some()
 }
 
 /// Returns the title of a column; an unknown one is its own title.

@@ -30,7 +30,12 @@ impl Size {
     pub fn of(options: &JobOptions) -> Result<Self, Failure> {
         let number = |name: &str| match options.get(name) {
             None => Ok(None),
-            Some(text) => text.parse().ok().filter(|number| *number > 0).map(Some).ok_or_else(|| wrong(name, text)),
+            Some(text) => text
+                .parse()
+                .ok()
+                .filter(|number| *number > 0)
+                .map(Some)
+                .ok_or_else(|| Failure::new(format_args!("Invalid numeric value \"{text}\" for --{name}."))),
         };
         let nodes = match options.get("nodes") {
             None => None,
@@ -70,7 +75,10 @@ impl Size {
 
     /// Reads `2`, `TYPE:2` or `gpu:TYPE:2`; returns the accelerators of each node.
     fn accelerators(&self, name: &str, text: &str) -> Result<Option<(Option<String>, u32)>, Failure> {
-        let refused = || wrong(name, text);
+        let refused = || match name {
+            "gres" => Failure::new("Invalid generic resource (gres) specification"),
+            _ => wrong(name, text),
+        };
         let rest = match (name, text) {
             ("gres", "" | "none") => return Ok(None),
             ("gres", "gpu") => "1",
@@ -102,12 +110,14 @@ impl Size {
 
     /// Adds the options for `lrun`, and the variables that only the command line knows.
     pub fn add_to(&self, job: &mut Translated) {
-        if let Some(nodes) = self.nodes.filter(|nodes| nodes.most.get() > 1) {
+        let tasks = self.tasks.filter(|tasks| *tasks > 1);
+        // Several tasks may be on one node only.
+        if let Some(nodes) = self.nodes.filter(|nodes| nodes.most.get() > 1 || tasks.is_some()) {
             let (least, most) = (nodes.least, nodes.most);
             job.option("--nodes", if least == most { least.to_string() } else { format!("{least}-{most}") });
             job.several = true;
         }
-        if let Some(tasks) = self.tasks.filter(|tasks| *tasks > 1) {
+        if let Some(tasks) = tasks {
             job.option("--ntasks", tasks.to_string());
             job.several = true;
         }

@@ -143,7 +143,9 @@ fn a_batch_script_runs_once_with_the_variables_of_slurm() {
     let state = slurm(submitter, &["sacct", "-nXP", "-j", &number.to_string(), "-o", "State,ExitCode,NCPUS,NodeList"]);
     assert_eq!(state.succeeded(), "FAILED|3:0|4|n[1-2]\n");
     let wrong = slurm(submitter, &["sbatch", "-p", "none", "--wrap", "true"]);
-    assert_eq!((wrong.code, wrong.stderr.as_str()), (Some(1), "sbatch: error: invalid partition specified: none\n"));
+    let words = "sbatch: error: invalid partition specified: none\n\
+                 sbatch: error: Batch job submission failed: Invalid partition name specified\n";
+    assert_eq!((wrong.code, wrong.stderr.as_str()), (Some(1), words));
 }
 
 #[test]
@@ -178,10 +180,10 @@ fn jobs_are_listed_held_released_and_cancelled_as_by_slurm() {
         "{runs}|{by}|0:0\n{array}|FAILED|2:0\n{array}_1|FAILED|1:0\n{array}_2|FAILED|2:0\n{array}_3|{by}|0:0\n"
     );
     assert_eq!(ended.succeeded(), expected);
-    // What is over needs no cancelling, and what never was is an error.
-    slurm(submitter, &["scancel", &runs]).succeeded();
-    let unknown = slurm(submitter, &["scancel", "999"]);
-    let words = "scancel: error: Kill job error on job id 999: Invalid job id specified\n";
+    // What is over or never was needs no cancelling.
+    slurm(submitter, &["scancel", &runs, "999"]).succeeded();
+    let unknown = slurm(submitter, &["scontrol", "release", "999"]);
+    let words = "Invalid job id specified for job 999\nslurm_suspend error: Invalid job id specified\n";
     assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), words));
     let unknown = slurm(submitter, &["squeue", "-j", "999"]);
     assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "slurm_load_jobs error: Invalid job id specified\n"));
