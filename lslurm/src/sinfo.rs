@@ -128,20 +128,7 @@ impl ClusterView {
         let (mut queues, nodes) = (Partitions::ask(master).await?.0, master.nodes().await?);
         if queues.is_empty() {
             let known = u32::try_from(nodes.len()).unwrap_or(u32::MAX);
-            let name = ONLY.to_owned();
-            queues.push(QueueReport {
-                name,
-                is_default: true,
-                is_down: false,
-                expected_wait: None,
-                default_time: None,
-                max_time: None,
-                max_nodes: None,
-                nodes: None,
-                known,
-                available: known,
-                users: String::new(),
-            });
+            queues.push(only(ONLY.to_owned(), known));
         }
         Ok(Self { queues, nodes })
     }
@@ -207,6 +194,23 @@ impl ClusterView {
             groups.sort_by_key(|group| group.nodes.first().map(|node| node.name.clone()));
         }
         groups
+    }
+}
+
+/// Makes a partition of all nodes without limits.
+fn only(name: String, known: u32) -> QueueReport {
+    QueueReport {
+        name,
+        is_default: true,
+        is_down: false,
+        expected_wait: None,
+        default_time: None,
+        max_time: None,
+        max_nodes: None,
+        nodes: None,
+        known,
+        available: known,
+        users: String::new(),
     }
 }
 
@@ -353,5 +357,39 @@ fn cell(key: &str, group: &Group) -> String {
         "z" => of_first(|node| format!("1:{}:1", cores(node).1)),
         "u" | "H" => "Unknown".to_owned(),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_client::fake;
+
+    fn cluster() -> ClusterView {
+        let queue = |name: &str, is_default, nodes: Option<&str>| QueueReport {
+            is_default,
+            nodes: nodes.map(str::to_owned),
+            ..only(name.to_owned(), 2)
+        };
+        ClusterView {
+            queues: vec![queue("long", true, None), queue("short", false, Some("n2"))],
+            nodes: vec![fake::node("n1"), fake::node("n2")],
+        }
+    }
+
+    #[test]
+    fn nodes_of_a_line_have_equal_fields() {
+        let shown = |cluster: &ClusterView, format: &str, apart| {
+            let parts = letters(format);
+            let groups = cluster.groups(&parts, apart);
+            groups.iter().map(|group| line(&parts, |key| cell(key, group))).collect::<String>()
+        };
+        let mut cluster = cluster();
+        assert_eq!(shown(&cluster, "%P %D %N", false), "long* 2 n[1-2]\nshort 1 n2\n");
+        assert_eq!(shown(&cluster, "%N %R", true), "n1 long\nn2 long\nn2 short\n");
+        cluster.nodes[1].state = NodeState::Drained;
+        cluster.nodes[1].units.iter_mut().for_each(|unit| unit.cores_used = 0);
+        let states = shown(&cluster, "%P %t %D", false);
+        assert!(states.ends_with("short drain 1\n") && states.lines().count() == 3, "{states}");
     }
 }

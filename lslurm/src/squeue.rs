@@ -254,3 +254,44 @@ pub fn time_left(view: &View) -> String {
         Some(limit) => values::time_run(limit - view.run()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_client::fake::{finished_job, running_job, waiting_job};
+
+    fn shown(jobs: &[JobReport], format: &str) -> String {
+        let clock = Clock::utc(running_job(1).submitted);
+        let parts = letters(format);
+        jobs.iter()
+            .map(|job| line(&parts, |key| columns::cell(columns::Keys::Letters, key, &View { job, clock: &clock })))
+            .collect()
+    }
+
+    #[test]
+    fn waiting_jobs_come_first_and_keys_change_the_order() {
+        let clock = Clock::utc(running_job(1).submitted);
+        let mut jobs =
+            vec![running_job(2), waiting_job(9), waiting_job(10), finished_job(1, limo_model::Outcome::Exited(0))];
+        sort(&mut jobs, None, &clock);
+        assert_eq!(shown(&jobs, "%i:%t "), "1:CD \n9:PD \n10:PD \n2:R \n");
+        sort(&mut jobs, Some("-i"), &clock);
+        assert_eq!(shown(&jobs, "%A"), "10\n9\n2\n1\n");
+        sort(&mut jobs, Some("t,-i"), &clock);
+        assert_eq!(shown(&jobs, "%A"), "1\n10\n9\n2\n");
+    }
+
+    #[test]
+    fn waiting_tasks_of_an_array_have_lines_of_their_own_if_asked() {
+        let tasks: limo_model::Tasks = "3,5-6%2".parse().expect("tasks");
+        let array = limo_proto::ArrayReport {
+            tasks: tasks.clone(),
+            waiting: Some(tasks),
+            active: 0,
+            ended: limo_model::TaskCounts::default(),
+        };
+        let jobs = vec![JobReport { array: Some(array), ..waiting_job(12) }];
+        assert_eq!(shown(&jobs, "%i %F %K %R"), "12_[3,5-6%2] 12 3,5-6%2 (PowerNotAvail)\n");
+        assert_eq!(shown(&expanded(jobs), "%i %F %K"), "12_3 12 3\n12_5 12 5\n12_6 12 6\n");
+    }
+}

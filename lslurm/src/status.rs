@@ -169,3 +169,61 @@ fn waits(wait: &Wait, user: &str) -> &'static str {
         | Wait::Group { .. } => "PowerNotAvail",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_client::fake::{finished_job, waiting_job};
+    use limo_model::{JobId, Memory, Span};
+
+    fn ended(end: JobEnd) -> JobReport {
+        let state = JobState::of(&end);
+        JobReport { state, end: Some(end), wait: None, ..finished_job(7, Outcome::Exited(0)) }
+    }
+
+    fn check(end: JobEnd, expected: (&str, &str, &str, &str)) {
+        let job = ended(end);
+        let found = (of_job(&job).code, accounted(&job), exit_code(&job), reason(&job));
+        assert_eq!((found.0, found.1, found.2.as_str(), found.3), expected);
+    }
+
+    #[test]
+    fn ends_have_the_words_of_slurm() {
+        let ran = |outcome| JobEnd::Ran { outcome, stopped: None };
+        let stopped = |reason| JobEnd::Ran { outcome: Outcome::Signaled(15), stopped: Some(reason) };
+        check(ran(Outcome::Exited(0)), ("CD", "COMPLETED", "0:0", "None"));
+        check(ran(Outcome::Exited(3)), ("F", "FAILED", "3:0", "NonZeroExitCode"));
+        check(ran(Outcome::Signaled(9)), ("F", "FAILED", "0:9", "NonZeroExitCode"));
+        let not_found = Outcome::NotStarted { code: 127, reason: String::new() };
+        check(ran(not_found), ("F", "FAILED", "127:0", "NonZeroExitCode"));
+        let exceeded = Outcome::ExceededMemory { code: 137, limit: Memory::from_bytes(1) };
+        check(ran(exceeded), ("OOM", "OUT_OF_MEMORY", "0:125", "OutOfMemory"));
+        check(ran(Outcome::NodeFailed { reason: String::new() }), ("NF", "NODE_FAIL", "1:0", "NodeDown"));
+        check(ran(Outcome::Lost { reason: String::new() }), ("NF", "NODE_FAIL", "1:0", "NodeDown"));
+        let limit = StopReason::TimeLimit { limit: Span::from_secs(60) };
+        check(stopped(limit), ("TO", "TIMEOUT", "0:0", "TimeLimit"));
+        check(stopped(StopReason::Cancelled { by: "root".into() }), ("CA", "CANCELLED", "0:0", "None"));
+        let job = ended(JobEnd::Cancelled { by: "root".into() });
+        assert_eq!(with_user(&job), "CANCELLED by 0");
+        assert_eq!(with_user(&ended(JobEnd::Cancelled { by: "no such user".into() })), "CANCELLED");
+        assert_eq!(with_user(&ended(ran(Outcome::Exited(1)))), "FAILED");
+    }
+
+    #[test]
+    fn reasons_of_waiting_jobs_are_single_words_of_slurm() {
+        let check =
+            |wait, expected: &str| assert_eq!(reason(&JobReport { wait: Some(wait), ..waiting_job(7) }), expected);
+        check(Wait::Resources { until: None }, "Resources");
+        check(Wait::Behind { job: JobId(3), until: None }, "Priority");
+        check(Wait::Held { by: waiting_job(7).user }, "JobHeldUser");
+        check(Wait::Held { by: "root".into() }, "JobHeldAdmin");
+        assert_eq!(reason(&waiting_job(7)), "PowerNotAvail", "it waits for the band");
+    }
+
+    #[test]
+    fn states_are_read_by_name_and_code() {
+        let names = |list| read(list).map(|states| states.iter().map(|state| state.name).collect::<Vec<_>>());
+        assert_eq!(names("pd,Running,,BF"), Ok(vec!["PENDING", "RUNNING", "BOOT_FAIL"]));
+        assert_eq!(names("R,XX"), Err("XX".to_owned()));
+    }
+}

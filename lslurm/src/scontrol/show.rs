@@ -264,3 +264,21 @@ fn config(call: &Call) -> Result<String, Failure> {
     }
     Ok(text + &format!("\nSlurmctld(primary) at {address} is UP\n"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use limo_client::fake::running_job;
+
+    #[test]
+    fn a_record_has_a_line_for_each_group_of_values_or_only_one() {
+        let job = running_job(7);
+        let clock = Clock::utc(job.submitted);
+        let record = job_record(&View { job: &job, clock: &clock });
+        assert!(record.starts_with("JobId=7 JobName=") && record.ends_with("   Power=\n   \n\n"), "{record}");
+        assert!(record.contains("\n   JobState=RUNNING Reason=None Dependency=(null)\n"), "{record}");
+        let line = joined(&record);
+        assert!(line.starts_with("JobId=7 JobName=") && line.ends_with(" Power= \n"), "{line}");
+        assert_eq!(line.lines().count(), 1);
+    }
+}

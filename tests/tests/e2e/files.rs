@@ -27,6 +27,10 @@ fn an_attached_job_writes_to_files() {
     assert_eq!(submitter.read("errors"), "err\n");
     check(&["-o", "o", "-e", "e"], "", "");
     assert_eq!((submitter.read("o"), submitter.read("e")), ("out\n".into(), "err\n".into()));
+    check(&["-o", "made/for/o", "-e", "made/e"], "", "");
+    assert_eq!((submitter.read("made/for/o"), submitter.read("made/e")), ("out\n".into(), "err\n".into()));
+    check(&["-n", "2", "-o", "several/%t/o"], "", "");
+    assert_eq!(submitter.read("several/1/o"), "out\nerr\n");
     check(&["-o", "none"], "", "");
     check(&["-e", "none"], "out\n", "");
     assert!(!submitter.path("none").exists());
