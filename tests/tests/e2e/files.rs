@@ -13,7 +13,7 @@ fn with<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn an_attached_job_writes_to_files() {
-    let cluster = Cluster::of_one_node(1);
+    let cluster = Cluster::of_one_node(2);
     let submitter = cluster.submitter();
     let check = |options: &[&str], stdout: &str, stderr: &str| {
         let ran = submitter.lrun(&with(options, &BOTH));

@@ -139,7 +139,7 @@ fn a_batch_script_runs_once_with_the_variables_of_slurm() {
     let ran = finish(command.spawn().expect("a program that is built"));
     let number: u64 = ran.stdout.trim().rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number");
     assert_eq!((ran.code, ran.stdout), (Some(3), format!("Submitted batch job {number}\n")));
-    assert_eq!(submitter.read(&format!("new/dir/other-{number}.out")), format!("{number} {number} 4 n[1-2] 0 x  y\n"));
+    assert_eq!(submitter.read(format!("new/dir/other-{number}.out")), format!("{number} {number} 4 n[1-2] 0 x  y\n"));
     let state = slurm(submitter, &["sacct", "-nXP", "-j", &number.to_string(), "-o", "State,ExitCode,NCPUS,NodeList"]);
     assert_eq!(state.succeeded(), "FAILED|3:0|4|n[1-2]\n");
     let wrong = slurm(submitter, &["sbatch", "-p", "none", "--wrap", "true"]);
