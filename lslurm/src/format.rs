@@ -1,5 +1,7 @@
 //! Formats of tables: `%.18i %j` of squeue and sinfo, and `Name:20` of squeue.
 
+use limo_client::plain;
+
 /// A part of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
@@ -62,10 +64,11 @@ pub fn names(text: &str) -> Vec<Part> {
     parts
 }
 
-/// Fills or cuts a value to a width; 0 keeps it as it is.
+/// Fills or cuts a value to a width; 0 keeps its own. Control characters of other users are escaped.
 pub fn cell(value: &str, width: usize, right: bool) -> String {
+    let value = plain(value);
     if width == 0 {
-        return value.to_owned();
+        return value;
     }
     let cut: String = value.chars().take(width).collect();
     if right { format!("{cut:>width$}") } else { format!("{cut:<width$}") }
@@ -92,6 +95,8 @@ mod tests {
     fn fields_have_widths_and_sides() {
         assert_eq!(shown(&letters("%.6i|%5j|%T %% %u<>%")), "   <i>|<j>  |<T> % <u><>%\n");
         assert_eq!(shown(&letters("%#9P %.2t")), "<P>       <t\n");
+        // Open OnDemand separates fields by a control character.
+        assert_eq!(line(&letters("%i\u{1f}%j"), |_| "a\u{1f}".to_owned()), "a\\u{1f}\u{1f}a\\u{1f}\n");
     }
 
     #[test]

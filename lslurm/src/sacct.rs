@@ -4,7 +4,7 @@ mod columns;
 
 use std::collections::BTreeMap;
 
-use limo_client::{Clock, Failure, Master, Selectors, Session, answer, exit, selectors};
+use limo_client::{Clock, Failure, Master, Selectors, Session, answer, answer_screen, exit, plain, selectors};
 use limo_model::{Span, Time};
 use limo_proto::{JobFilter, JobReport, Selector};
 
@@ -113,9 +113,9 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     }
     for job in jobs.values().filter(|job| asked.passes(job)) {
         let view = View { job, clock: &clock };
-        text += &layout.row(&shown, |column| column.value(&view));
+        text += &layout.row(&shown, |column| plain(&column.value(&view)));
     }
-    answer(&text)?;
+    answer_screen(&text)?;
     Ok(exit::DONE)
 }
 

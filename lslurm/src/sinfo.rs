@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_client::{Clock, Failure, Master, answer, exit};
+use limo_client::{Clock, Failure, Master, answer_screen, exit};
 use limo_model::{Span, host_list, parse_hosts};
 use limo_proto::{NodeReport, NodeState, QueueReport};
 
@@ -109,7 +109,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     for group in groups {
         text += &line(&parts, |key| cell(key, &group));
     }
-    answer(&text)?;
+    answer_screen(&text)?;
     Ok(exit::DONE)
 }
 

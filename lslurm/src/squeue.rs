@@ -4,7 +4,7 @@ mod columns;
 
 use std::cmp::Reverse;
 
-use limo_client::{Clock, Failure, Master, Selectors, Session, answer, exit};
+use limo_client::{Clock, Failure, Master, Selectors, Session, answer_screen, exit};
 use limo_proto::{JobFilter, JobReport, JobState};
 
 use crate::call::Call;
@@ -125,7 +125,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         let view = View { job, clock: &clock };
         text += &line(&parts, |key| columns::cell(title, key, &view));
     }
-    answer(&text)?;
+    answer_screen(&text)?;
     Ok(exit::DONE)
 }
 

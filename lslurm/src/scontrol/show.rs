@@ -1,6 +1,6 @@
 //! `scontrol show`: jobs, nodes, partitions, the configuration and lists of hosts.
 
-use limo_client::{Clock, Failure, Selectors, answer, exit, tell};
+use limo_client::{Clock, Failure, Selectors, answer, exit, plain, tell};
 use limo_model::UnitKind;
 use limo_proto::{JobFilter, NodeReport, QueueReport};
 
@@ -82,8 +82,9 @@ async fn jobs(call: &Call, which: Option<&str>) -> Result<Found, Failure> {
     Ok(Ok(found.iter().map(|job| job_record(&View { job, clock: &clock })).collect()))
 }
 
+/// Returns a text of a user on one line, so that it cannot look like another value.
 fn or_null(text: String) -> String {
-    if text.is_empty() { "(null)".to_owned() } else { text }
+    if text.is_empty() { "(null)".to_owned() } else { plain(&text) }
 }
 
 fn job_record(view: &View) -> String {
@@ -108,6 +109,7 @@ fn job_record(view: &View) -> String {
         _ => format!("cpu={cores},mem={memory},node={nodes},billing={cores}"),
     };
     let directory = job.stdout.as_ref().and_then(|file| file.rsplit_once('/')).map_or("", |(directory, _)| directory);
+    let directory = plain(directory);
     let reason_in_words = match (&job.wait, &job.end) {
         (Some(wait), _) => wait.shown(|time| moment::shown(time, view.clock)).to_string(),
         (None, Some(end)) => limo_client::end_in_words(end, view.clock),
@@ -137,7 +139,7 @@ fn job_record(view: &View) -> String {
          StdOut={stdout}\n   \
          Power=\n   \n\n",
         id = job.job,
-        name = job.name,
+        name = plain(&job.name),
         priority = view.priority(),
         state = status::of_job(job).name,
         reason = status::reason(job),
@@ -175,7 +177,7 @@ fn node_record(node: &NodeReport, cluster: &ClusterView) -> String {
     let (memory, taken) = (node.memory.bytes() >> 20, node.memory_used.bytes() >> 20);
     let features: Vec<&str> = node.units.iter().map(|unit| unit.hardware.as_str()).collect();
     let caps = node.units.iter().filter(|unit| unit.kind == UnitKind::Cpu).find_map(|unit| unit.cap);
-    let reason = node.reason.as_ref().map_or_else(String::new, |reason| format!("   Reason={reason}\n"));
+    let reason = node.reason.as_ref().map_or_else(String::new, |reason| format!("   Reason={}\n", plain(reason)));
     format!(
         "NodeName={name} Arch=x86_64 CoresPerSocket={all} \n   \
          CPUAlloc={used} CPUEfctv={all} CPUTot={all} CPULoad={used}.00\n   \
@@ -272,11 +274,13 @@ mod tests {
 
     #[test]
     fn a_record_has_a_line_for_each_group_of_values_or_only_one() {
-        let job = running_job(7);
+        let mut job = running_job(7);
+        job.command = "echo '\n   JobState=FAILED'".into();
         let clock = Clock::utc(job.submitted);
         let record = job_record(&View { job: &job, clock: &clock });
         assert!(record.starts_with("JobId=7 JobName=") && record.ends_with("   Power=\n   \n\n"), "{record}");
         assert!(record.contains("\n   JobState=RUNNING Reason=None Dependency=(null)\n"), "{record}");
+        assert_eq!(record.matches("\n   JobState=").count(), 1, "a command is on one line: {record}");
         let line = joined(&record);
         assert!(line.starts_with("JobId=7 JobName=") && line.ends_with(" Power= \n"), "{line}");
         assert_eq!(line.lines().count(), 1);
