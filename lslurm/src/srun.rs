@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use limo_client::{Failure, lrun, tell};
 
 use crate::call::Call;
+use crate::getopt::Takes;
 use crate::submit::{JOB_OPTIONS, JobOptions, from_environment};
 
 /// Options of sbatch that srun does not have, or that need steps.
@@ -15,7 +16,10 @@ const NOT_HERE: [&str; 4] = ["array", "hold", "wrap", "requeue"];
 /// # Errors
 /// Inside of a job, if an option is wrong, or if `lrun` cannot be run.
 pub async fn run(call: Call) -> Result<u8, Failure> {
-    let (line, command) = match call.options(&JOB_OPTIONS, false) {
+    let mut known = JOB_OPTIONS;
+    // For srun it is the time between the ends of the first task and of the last one.
+    known.iter_mut().filter(|row| row.long == "wait").for_each(|row| row.value = Takes::Value);
+    let (line, command) = match call.options(&known, false) {
         Ok(parsed) => parsed,
         Err(code) => return Ok(code),
     };
