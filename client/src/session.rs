@@ -145,6 +145,22 @@ impl Session {
         Ok((jobs, more))
     }
 
+    /// Returns all finished jobs of the query, up to its limit, newest first.
+    pub async fn finished(&mut self, query: Finished) -> Result<Vec<JobReport>, AskError> {
+        let mut jobs: Vec<JobReport> = Vec::new();
+        loop {
+            let after = jobs.last().and_then(|job| Some((job.ended?, job.job))).or(query.after);
+            let limit = query.limit - u32::try_from(jobs.len()).unwrap_or(query.limit);
+            let (found, more) = self.history(Finished { after, limit, ..query.clone() }).await?;
+            let ends = !more || found.is_empty();
+            jobs.extend(found);
+            if ends || jobs.len() >= query.limit as usize {
+                jobs.truncate(query.limit as usize);
+                return Ok(jobs);
+            }
+        }
+    }
+
     /// Returns sums of the energy used.
     pub async fn energy(&mut self, query: EnergyQuery) -> Result<EnergyReport, AskError> {
         self.ask(query).await

@@ -291,7 +291,14 @@ unsafe fn prepare(birth: &Birth) -> Done {
             let truncate = if *keep { 0 } else { libc::O_TRUNC };
             // Append mode is always set, so that two descriptors of one file do not overwrite each other.
             let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_APPEND | truncate;
-            open(if place == 1 { Step::Stdout } else { Step::Stderr }, name, flags, place)?;
+            let step = if place == 1 { Step::Stdout } else { Step::Stderr };
+            match open(step, name, flags, place) {
+                Err((_, libc::ENOENT)) => {
+                    make_directories(name);
+                    open(step, name, flags, place)?;
+                }
+                other => other?,
+            }
         }
         // All descriptors of this process are already close-on-exec. A kernel before 5.11 does not have this call.
         let first = birth.descriptors.len().max(FIRST_INHERITED as usize);
@@ -306,6 +313,22 @@ unsafe fn prepare(birth: &Birth) -> Done {
         }
     }
     Ok(())
+}
+
+/// Makes the directories of a file that do not exist. If one cannot be made, the file cannot be opened either.
+///
+/// # Safety
+/// Only in the child.
+unsafe fn make_directories(name: &CStr) {
+    // The child allocates no memory.
+    let mut part = [0_u8; libc::PATH_MAX as usize];
+    for (at, byte) in name.to_bytes().iter().enumerate().take(part.len() - 1) {
+        if *byte == b'/' && at > 0 {
+            // SAFETY: the array ends with a zero, and lives until the call returns.
+            unsafe { call(libc::SYS_mkdirat, [libc::AT_FDCWD as usize, part.as_ptr() as usize, 0o777, 0, 0]) };
+        }
+        part[at] = *byte;
+    }
 }
 
 /// Opens a file as a given descriptor.

@@ -128,9 +128,28 @@ pub const VARIABLES: [Variable; 35] = [
     },
 ];
 
+/// Variable in the environment of a submission, by which a job also gets Slurm's names of its variables.
+pub const WITH_SLURM_NAMES: &str = "LIMO_SLURM";
+
+/// Further names that Slurm has for a variable of the list.
+const OLD_NAMES: [(&str, &str); 2] = [("LIMO_JOB_ID", "SLURM_JOBID"), ("LIMO_NTASKS", "SLURM_NPROCS")];
+
 /// Returns true if Limo sets a variable of this name. An inherited value is then meaningless.
 pub fn is_own(name: &[u8]) -> bool {
     name.starts_with(b"LIMO_") && VARIABLES.iter().any(|variable| variable.name.as_bytes() == name)
+}
+
+/// Returns Slurm's names for a variable of the list.
+pub fn slurm_names(name: &str) -> impl Iterator<Item = &'static str> {
+    let usual = VARIABLES.iter().filter(move |variable| variable.name == name).filter_map(|variable| variable.slurm);
+    let old = OLD_NAMES.iter().filter(move |(own, _)| *own == name).map(|(_, slurm)| *slurm);
+    usual.chain(old).filter(|slurm| slurm.starts_with("SLURM"))
+}
+
+/// Returns true for a name of Slurm that [`slurm_names`] returns for some variable.
+pub fn is_slurm_name(name: &[u8]) -> bool {
+    name.starts_with(b"SLURM")
+        && VARIABLES.iter().any(|variable| slurm_names(variable.name).any(|slurm| slurm.as_bytes() == name))
 }
 
 /// Returns the text of `docs/environment.md`.
@@ -140,6 +159,8 @@ pub fn page() -> String {
          A job gets the environment of its submitter, or what `lrun --export` leaves of it, and these variables. Those of another\n\
          job, which the submitter may be part of, do not come along. This page is made from the list in\n\
          `model/src/environment.rs` by `cargo xtask environment`.\n\n\
+         A job with `LIMO_SLURM` in its environment gets each variable under the name in the last column, too. The\n\
+         [commands of `lslurm`](coming-from-slurm.md) set it.\n\n\
          | variable | set | meaning | in Slurm |\n|---|---|---|---|\n",
     );
     for Variable { name, meaning, set, slurm } in VARIABLES {
@@ -166,6 +187,9 @@ mod tests {
             assert!(variable.name.starts_with("LIMO_") || is_of_others, "{}", variable.name);
             assert!(VARIABLES[..index].iter().all(|other| other.name != variable.name), "{}", variable.name);
         }
+        assert!(slurm_names("LIMO_JOB_ID").eq(["SLURM_JOB_ID", "SLURM_JOBID"]));
+        assert!(slurm_names("LIMO_UNIT").next().is_none() && slurm_names("CUDA_VISIBLE_DEVICES").next().is_none());
+        assert!(is_slurm_name(b"SLURMD_NODENAME") && is_slurm_name(b"SLURM_JOBID") && !is_slurm_name(b"SLURM_CONF"));
         assert!(is_own(b"LIMO_JOB_ID") && !is_own(b"LIMO_MASTER") && !is_own(b"CUDA_VISIBLE_DEVICES"));
     }
 }

@@ -46,6 +46,20 @@ pub fn trace_set(name: &str) -> Option<PathBuf> {
     Some(folder)
 }
 
+/// Returns the folder of calls that were recorded from clients of Slurm, which lies beside the traces. Skips the rest of
+/// the test if it is missing.
+///
+/// # Panics
+/// The same as for [`skip`].
+pub fn slurm_calls() -> Option<PathBuf> {
+    let folder = traces().with_file_name("peers").join("slurm/golden");
+    if !folder.is_dir() {
+        skip(Requirement::Traces, &format!("{} is missing", folder.display()));
+        return None;
+    }
+    Some(folder)
+}
+
 /// A requirement that a machine may not meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Requirement {

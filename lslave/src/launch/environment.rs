@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use limo_model::environment::is_own;
+use limo_model::environment::{WITH_SLURM_NAMES, is_own, is_slurm_name, slurm_names};
 use limo_model::{Part, UnitKind, host_list};
 use limo_proto::{DoExec, Launch, Share};
 
@@ -76,8 +76,17 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     if let Some(end) = work_end {
         own.push(("LIMO_EMULATED_WORK_FD", number(end.into())));
     }
+    let with_slurm = env.iter().any(|(key, _)| key == WITH_SLURM_NAMES.as_bytes());
+    if with_slurm {
+        let renamed = own.iter().flat_map(|(name, value)| slurm_names(name).map(|slurm| (slurm, value.clone())));
+        let mut renamed: Vec<_> = renamed.collect();
+        // On several nodes, this one does not know the numbers of the others.
+        renamed.extend((spread.count == 1).then(|| ("SLURM_JOB_CPUS_PER_NODE", number(own_cores))));
+        own.extend(renamed);
+    }
     // If a job submits this one, the values of that job would be wrong here.
-    let is_set = |key: &[u8]| is_own(key) || own.iter().any(|(name, _)| name.as_bytes() == key);
+    let is_foreign = |key: &[u8]| is_own(key) || with_slurm && is_slurm_name(key);
+    let is_set = |key: &[u8]| is_foreign(key) || own.iter().any(|(name, _)| name.as_bytes() == key);
     let inherited = env.iter().filter(|(key, _)| !is_set(key));
     let mut all: Vec<_> = inherited.map(|(key, value)| (text(key), text(value))).collect();
     all.extend(own.into_iter().map(|(key, value)| (key.into(), value)));

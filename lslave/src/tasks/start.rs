@@ -1,13 +1,14 @@
 //! Starts one task as a process, with its own environment, streams and files.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use limo_model::Outcome;
+use limo_model::environment::{WITH_SLURM_NAMES, slurm_names};
 use nix::libc;
 use thiserror::Error;
 use tokio::process::{Child, Command};
@@ -41,7 +42,10 @@ pub fn start(plan: &Plan, place: usize, reads: bool) -> Result<Child, StartError
     let (program, arguments) = plan.argv.split_first().map_or((&[][..], &[][..]), |(program, rest)| (program, rest));
     let mut command = Command::new(OsStr::from_bytes(program));
     command.args(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
-    command.env("LIMO_PROCID", plan.first.saturating_add(local).to_string()).env("LIMO_LOCALID", local.to_string());
+    for (name, number) in [("LIMO_PROCID", plan.first.saturating_add(local)), ("LIMO_LOCALID", local)] {
+        let slurm = slurm_names(name).filter(|_| std::env::var_os(WITH_SLURM_NAMES).is_some());
+        command.envs([name].into_iter().chain(slurm).map(|name| (name, number.to_string())));
+    }
     let stdin = match &files.stdin {
         Some(name) => File::open(path(name)).map_err(cannot_open(name))?.into(),
         None if reads => Stdio::piped(),
@@ -71,7 +75,7 @@ fn cannot_open(name: &[u8]) -> impl FnOnce(io::Error) -> StartError {
     move |source| StartError::Open { file, source }
 }
 
-/// Returns a pipe, or the file of that name. `last` is the previously opened file: if both streams have the same
+/// Returns a pipe, or the file of that name, whose directories are made. `last` is the previously opened file: if both streams have the same
 /// file, it is truncated once.
 fn output(plan: &Plan, name: Option<&[u8]>, last: &mut Option<(Vec<u8>, File)>) -> Result<Stdio, StartError> {
     let Some(name) = name else { return Ok(Stdio::piped()) };
@@ -82,7 +86,14 @@ fn output(plan: &Plan, name: Option<&[u8]>, last: &mut Option<(Vec<u8>, File)>) 
     }
     let mut options = OpenOptions::new();
     options.append(true).create(true);
-    let opened = options.open(path(name)).and_then(|file| {
+    let first = options.open(path(name)).or_else(|error| match path(name).parent() {
+        Some(parent) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(parent)?;
+            options.open(path(name))
+        }
+        _ => Err(error),
+    });
+    let opened = first.and_then(|file| {
         if !plan.append && file.metadata()?.is_file() {
             file.set_len(0)?;
         }

@@ -13,7 +13,7 @@ fn with<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn an_attached_job_writes_to_files() {
-    let cluster = Cluster::of_one_node(1);
+    let cluster = Cluster::of_one_node(2);
     let submitter = cluster.submitter();
     let check = |options: &[&str], stdout: &str, stderr: &str| {
         let ran = submitter.lrun(&with(options, &BOTH));
@@ -27,6 +27,10 @@ fn an_attached_job_writes_to_files() {
     assert_eq!(submitter.read("errors"), "err\n");
     check(&["-o", "o", "-e", "e"], "", "");
     assert_eq!((submitter.read("o"), submitter.read("e")), ("out\n".into(), "err\n".into()));
+    check(&["-o", "made/for/o", "-e", "made/e"], "", "");
+    assert_eq!((submitter.read("made/for/o"), submitter.read("made/e")), ("out\n".into(), "err\n".into()));
+    check(&["-n", "2", "-o", "several/%t/o"], "", "");
+    assert_eq!(submitter.read("several/1/o"), "out\nerr\n");
     check(&["-o", "none"], "", "");
     check(&["-e", "none"], "out\n", "");
     assert!(!submitter.path("none").exists());

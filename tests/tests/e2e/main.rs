@@ -62,6 +62,7 @@ mod selectors;
 mod settings;
 mod signals;
 mod silent_node;
+mod slurm;
 mod steer;
 mod stop;
 mod submit_host;

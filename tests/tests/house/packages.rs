@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, with those that each may use outside its tests. Clients and nodes do not
 /// use `sched`.
-const HOUSE: [(&str, &[&str]); 30] = [
+const HOUSE: [(&str, &[&str]); 31] = [
     ("model", &[]),
     ("identity", &["model"]),
     ("files", &[]),
@@ -46,6 +46,7 @@ const HOUSE: [(&str, &[&str]); 30] = [
     ("lslave", &["model", "identity", "program", "node", "proto", "power", "owner", "shepherd", "containment"]),
     ("lrun", &["model", "proto", "client"]),
     ("lq", &["model", "proto", "client"]),
+    ("lslurm", &["model", "proto", "client"]),
     ("lconf", &["model", "identity", "authority", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles", "plot"]),
     ("lprof", &["model", "program", "files", "proto", "power", "profiles", "plot"]),

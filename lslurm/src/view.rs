@@ -1,0 +1,119 @@
+//! The properties of a job that several commands show.
+
+use limo_client::{Clock, job_label};
+use limo_model::{Cores, JobId, Span, Time, host_list};
+use limo_proto::JobReport;
+use nix::unistd::User;
+
+use crate::partitions::ONLY;
+use crate::{moment, status, values};
+
+/// A job, and the time and zone in which it is shown.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub job: &'a JobReport,
+    pub clock: &'a Clock,
+}
+
+impl View<'_> {
+    /// Returns `7`, `12_3` or `12_[4-9]`.
+    pub fn label(&self) -> String {
+        job_label(self.job)
+    }
+
+    /// Returns the number of the job itself.
+    pub fn number(&self) -> String {
+        self.job.job.to_string()
+    }
+
+    /// Returns the number of the job's array, or of the job.
+    pub fn array(&self) -> String {
+        self.job.task.map_or(self.job.job, |(array, _)| array).to_string()
+    }
+
+    /// Returns the number of the task in its array, or the waiting tasks.
+    pub fn task(&self) -> String {
+        let waiting = || Some(self.job.array.as_ref()?.waiting.as_ref()?.to_string());
+        self.job.task.map(|(_, task)| task.to_string()).or_else(waiting).unwrap_or_else(|| "N/A".to_owned())
+    }
+
+    pub fn partition(&self) -> String {
+        self.job.queue.clone().unwrap_or_else(|| ONLY.to_owned())
+    }
+
+    pub fn nodes(&self) -> String {
+        host_list(self.job.nodes.iter().map(String::as_str))
+    }
+
+    /// Returns the number of nodes; before the start the least that it may get.
+    pub fn node_count(&self) -> u32 {
+        let least = self.job.widths.map_or(1, |(widths, _)| widths.least.get());
+        u32::try_from(self.job.nodes.len()).unwrap_or(u32::MAX).max(least)
+    }
+
+    /// Returns the number of cores on all nodes; those of whole nodes count once.
+    pub fn cores(&self) -> u32 {
+        let each = match self.job.cores {
+            Cores::Count(count) => count.get(),
+            Cores::All => 1,
+        };
+        let times = self.job.packed.as_ref().map_or_else(|| self.node_count(), |packed| packed.count);
+        each.saturating_mul(times)
+    }
+
+    pub fn run(&self) -> Span {
+        let end = self.job.ended.unwrap_or(self.clock.now());
+        self.job.started.map_or(Span::ZERO, |started| end - started)
+    }
+
+    pub fn limit(&self) -> String {
+        self.job.time_limit.map_or_else(|| "UNLIMITED".to_owned(), values::time_run)
+    }
+
+    pub fn moment(&self, time: Option<Time>, absent: &str) -> String {
+        time.map_or_else(|| absent.to_owned(), |time| moment::shown(time, self.clock))
+    }
+
+    /// Returns the reason in brackets for a job that waits or failed, else the nodes.
+    pub fn place_or_reason(&self) -> String {
+        let has_reason = ["PENDING", "FAILED", "TIMEOUT", "OUT_OF_MEMORY"].contains(&status::of_job(self.job).name);
+        if has_reason { format!("({})", status::reason(self.job)) } else { self.nodes() }
+    }
+
+    pub fn uid(&self) -> String {
+        match User::from_name(&self.job.user) {
+            Ok(Some(user)) => user.uid.to_string(),
+            _ => self.job.user.clone(),
+        }
+    }
+
+    pub fn gid(&self) -> String {
+        match User::from_name(&self.job.user) {
+            Ok(Some(user)) => user.gid.to_string(),
+            _ => String::new(),
+        }
+    }
+
+    pub fn group(&self) -> String {
+        let gid = User::from_name(&self.job.user).ok().flatten().map(|user| user.gid);
+        let group = gid.and_then(|gid| nix::unistd::Group::from_gid(gid).ok().flatten());
+        group.map_or_else(String::new, |group| group.name)
+    }
+
+    pub fn priority(&self) -> String {
+        // Slurm's priorities are positive, and 0 is that of a held job.
+        let points = self.job.priority.map_or(1, |standing| standing.total().max(1));
+        if self.job.held.is_some() { "0".to_owned() } else { points.to_string() }
+    }
+
+    pub fn dependencies(&self) -> String {
+        let on = self.job.dependencies.iter().map(|dependency| format!("{dependency}(unfulfilled)"));
+        let all: Vec<String> = on.chain(self.job.singleton.then(|| "singleton(unfulfilled)".to_owned())).collect();
+        all.join(",")
+    }
+}
+
+/// Returns true if the job is the one of this number, or a task of that array.
+pub fn belongs(job: &JobReport, number: JobId) -> bool {
+    job.job == number || job.task.is_some_and(|(array, _)| array == number)
+}

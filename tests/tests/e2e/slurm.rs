@@ -1,0 +1,190 @@
+//! Slurm's commands: calls that were recorded from clients of a real Slurm, and what those calls leave out.
+
+use std::collections::BTreeMap;
+use std::fs::{self, read_dir};
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use limo_requirements::slurm_calls;
+use limo_tests::{Cluster, Ran, Setup, Submitter, finish, until};
+use serde_json::Value;
+
+/// Runs a command of Slurm by a link of its name.
+fn slurm(submitter: &Submitter, line: &[&str]) -> Ran {
+    let link = submitter.path("bin").join(line[0]);
+    if !link.exists() {
+        fs::create_dir_all(submitter.path("bin")).expect("a directory");
+        symlink(limo_tests::programs::path("lslurm"), &link).expect("a link");
+    }
+    finish(submitter.command_of(&link, &line[1..]).spawn().expect("a program that is built"))
+}
+
+fn cluster() -> Cluster {
+    Setup::nodes(2, 2).start()
+}
+
+fn write_script(submitter: &Submitter, name: &str, text: &str) {
+    fs::write(submitter.path(name), text).expect("written");
+    fs::set_permissions(submitter.path(name), fs::Permissions::from_mode(0o755)).expect("own file");
+}
+
+/// Keys of the configuration that clients read.
+const READ_SETTINGS: [&str; 2] = ["MinJobAge ", "MaxArraySize "];
+
+/// Replays the calls of one client.
+struct Replay<'a> {
+    submitter: &'a Submitter,
+    /// Numbers of the jobs, by those of the recording.
+    numbers: BTreeMap<String, String>,
+}
+
+impl Replay<'_> {
+    /// Replaces numbers of jobs and directories of the recording.
+    fn own(&self, word: &str) -> String {
+        let directory = self.submitter.directory.display().to_string();
+        let number = |text: &str| self.numbers.get(text).cloned();
+        let step = || word.split_once('.').and_then(|(job, step)| Some(format!("{}.{step}", number(job)?)));
+        number(word).or_else(step).unwrap_or_else(|| word.replace("/home/user", &directory))
+    }
+
+    fn call(&mut self, call: &Value) {
+        let tool = call["tool"].as_str().expect("a tool");
+        let recorded: Vec<&str> = call["argv"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        // The call was still running when the recording ended: a step, which Limo does not have.
+        let Some(code) = call["rc"].as_i64() else { return };
+        let argv: Vec<String> = recorded.iter().map(|word| self.own(word)).collect();
+        let expected = call["out"].as_str().expect("an output");
+        let last = argv.last().expect("arguments");
+        if tool == "sbatch" && last.ends_with(".sh") {
+            let parent = std::path::Path::new(last).parent().expect("a directory");
+            fs::create_dir_all(parent).expect("a directory");
+            // The client of dask cancels its job, and the others wait for theirs.
+            let command = if recorded.len() == 1 { "sleep 1000" } else { "true" };
+            fs::write(last, format!("#!/bin/sh\n{command}\n")).expect("written");
+        }
+        if tool == "sbatch"
+            && let Some(at) = recorded.iter().position(|word| *word == "-D")
+        {
+            fs::create_dir_all(&argv[at + 1]).expect("a directory");
+        }
+        if tool == "sacct" && !expected.is_empty() {
+            self.numbers.values().for_each(|number| drop(self.submitter.lq(&["wait", number])));
+        }
+        let line: Vec<&str> = [tool].into_iter().chain(argv.iter().map(String::as_str)).collect();
+        let ran = slurm(self.submitter, &line);
+        assert_eq!(ran.code, i32::try_from(code).ok(), "{line:?}: {ran:?}");
+        let stderr = ran.stderr.replace(&self.submitter.path("bin").display().to_string(), "/usr/bin");
+        match tool {
+            "sbatch" => {
+                let number = |text: &str| text.trim().rsplit(' ').next().unwrap_or_default().to_owned();
+                self.numbers.insert(number(expected), number(&ran.stdout));
+                let own = number(&ran.stdout);
+                assert!(own.parse::<u64>().is_ok(), "{ran:?}");
+                assert_eq!(ran.stdout, expected.replace(&number(expected), &own));
+                let comments = recorded.contains(&"--comment");
+                assert_eq!(stderr, if comments { "sbatch: warning: Limo ignores --comment\n" } else { "" });
+            }
+            "scontrol" => {
+                assert!(expected.starts_with("Configuration data as of "), "only this was recorded: {expected}");
+                assert!(ran.stdout.starts_with("Configuration data as of "), "{ran:?}");
+                for key in READ_SETTINGS {
+                    assert!(ran.stdout.lines().any(|line| line.starts_with(key)), "no {key} in {ran:?}");
+                }
+            }
+            // Slurm's database learns of a job later than Limo's sacct.
+            "sacct" if expected.is_empty() && recorded.contains(&"--name") => {
+                assert_eq!(ran.stdout.lines().count(), self.numbers.len(), "{ran:?}");
+            }
+            _ => {
+                let mapped = |line: &str| match line.split_once('|') {
+                    Some((number, state)) => format!("{}|{state}\n", self.own(number)),
+                    None => format!("{line}\n"),
+                };
+                assert_eq!(ran.stdout, expected.lines().map(mapped).collect::<String>(), "{line:?}");
+                assert_eq!(stderr, call["err"].as_str().unwrap_or_default(), "{line:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn calls_of_clients_get_the_answers_of_slurm() {
+    let Some(folder) = slurm_calls() else { return };
+    let cluster = cluster();
+    let mut files: Vec<_> = read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
+    assert!(!files.is_empty(), "no calls were recorded");
+    for file in files {
+        let mut replay = Replay { submitter: cluster.submitter(), numbers: BTreeMap::new() };
+        for line in fs::read_to_string(&file).expect("readable").lines() {
+            replay.call(&serde_json::from_str(line).expect("JSON"));
+        }
+    }
+}
+
+#[test]
+fn a_batch_script_runs_once_with_the_variables_of_slurm() {
+    let cluster = cluster();
+    let submitter = cluster.submitter();
+    write_script(
+        submitter,
+        "job.sh",
+        "#!/bin/bash\n#SBATCH -N 2 --ntasks=4 -J 'a name' # as it is\n#SBATCH --output=\"new/dir/%x-%J.out\"\n\
+         echo $SLURM_JOB_ID $SLURM_JOBID $SLURM_NTASKS $SLURM_JOB_NODELIST $SLURM_PROCID \"$1\" $SLURM_ARRAY_TASK_ID\n\
+         exit 3\n",
+    );
+    let mut command = submitter.command_of(&submitter.path("bin").join("sbatch"), &["-W", "job.sh", "x  y"]);
+    slurm(submitter, &["sbatch", "--version"]).succeeded();
+    // The variables of the job that submits this one do not come along.
+    command.env("SLURM_ARRAY_TASK_ID", "7").env("SBATCH_JOB_NAME", "other");
+    let ran = finish(command.spawn().expect("a program that is built"));
+    let number: u64 = ran.stdout.trim().rsplit(' ').next().and_then(|word| word.parse().ok()).expect("a number");
+    assert_eq!((ran.code, ran.stdout), (Some(3), format!("Submitted batch job {number}\n")));
+    assert_eq!(submitter.read(format!("new/dir/other-{number}.out")), format!("{number} {number} 4 n[1-2] 0 x  y\n"));
+    let state = slurm(submitter, &["sacct", "-nXP", "-j", &number.to_string(), "-o", "State,ExitCode,NCPUS,NodeList"]);
+    assert_eq!(state.succeeded(), "FAILED|3:0|4|n[1-2]\n");
+    let wrong = slurm(submitter, &["sbatch", "-p", "none", "--wrap", "true"]);
+    let words = "sbatch: error: invalid partition specified: none\n\
+                 sbatch: error: Batch job submission failed: Invalid partition name specified\n";
+    assert_eq!((wrong.code, wrong.stderr.as_str()), (Some(1), words));
+}
+
+#[test]
+fn jobs_are_listed_held_released_and_cancelled_as_by_slurm() {
+    let cluster = cluster();
+    let submitter = cluster.submitter();
+    let number =
+        |line: &[&str]| slurm(submitter, &[&["sbatch", "--parsable"], line].concat()).succeeded().trim().to_owned();
+    let runs = number(&["-n", "4", "-J", "runs", "--wrap", "sleep 1000"]);
+    let array = number(&["-a", "1-3", "-t", "90", "-J", "array", "--wrap", "exit $SLURM_ARRAY_TASK_ID"]);
+    until("it runs", || (submitter.state(runs.parse().ok()?) == "running").then_some(()));
+    let list = |line: &[&str]| slurm(submitter, &[&["squeue"], line].concat()).succeeded();
+    let title = "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n";
+    let waiting = format!("{:>18}      main    array ", format!("{array}_[1-3]"));
+    let text = list(&["--name", "array"]);
+    assert!(
+        text.starts_with(&format!("{title}{waiting}")) && text.ends_with(" PD       0:00      1 (Resources)\n"),
+        "{text}"
+    );
+    assert_eq!(list(&["-h", "-r", "-j", &array, "-o", "%i|%t|%l"]).lines().count(), 3);
+    assert_eq!(list(&["-h", "-j", &runs, "-O", "JobID:4|,StateCompact:.4"]), format!("{runs:<4}|   R\n"));
+    let nodes = slurm(submitter, &["sinfo", "-h", "-o", "%P %t %D %C %N"]).succeeded();
+    assert_eq!(nodes, "main* alloc 2 4/0/0/4 n[1-2]\n");
+    slurm(submitter, &["scontrol", "hold", &array]).succeeded();
+    assert_eq!(list(&["-h", "-j", &array, "-o", "%r"]), "JobHeldUser\n");
+    slurm(submitter, &["scontrol", "release", &array]).succeeded();
+    slurm(submitter, &["scancel", &runs, &format!("{array}_3")]).succeeded();
+    submitter.wait(array.parse().expect("a number"));
+    let ended = slurm(submitter, &["sacct", "-nXP", "-j", &format!("{runs},{array}"), "-o", "JobID,State,ExitCode"]);
+    let by = format!("CANCELLED by {}", nix::unistd::getuid());
+    let expected = format!(
+        "{runs}|{by}|0:0\n{array}|FAILED|2:0\n{array}_1|FAILED|1:0\n{array}_2|FAILED|2:0\n{array}_3|{by}|0:0\n"
+    );
+    assert_eq!(ended.succeeded(), expected);
+    // What is over or never was needs no cancelling.
+    slurm(submitter, &["scancel", &runs, "999"]).succeeded();
+    let unknown = slurm(submitter, &["scontrol", "release", "999"]);
+    let words = "Invalid job id specified for job 999\nslurm_suspend error: Invalid job id specified\n";
+    assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), words));
+    let unknown = slurm(submitter, &["squeue", "-j", "999"]);
+    assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "slurm_load_jobs error: Invalid job id specified\n"));
+}
