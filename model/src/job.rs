@@ -107,6 +107,9 @@ pub struct Request {
     /// Options for its restarts.
     #[serde(default)]
     pub restart: Restart,
+    /// The group of users by which its user may use its queue. The master sets it when it accepts the job.
+    #[serde(default)]
+    pub queue_group: Option<String>,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -161,6 +164,7 @@ impl Request {
             malleable: false,
             predicted: Vec::new(),
             restart: Restart::default(),
+            queue_group: None,
         }
     }
 }

@@ -226,14 +226,13 @@ impl Controller {
     }
 
     fn dry_run(&mut self, peer: PeerId, mut request: Box<Request>) {
-        if let Some(caller) = self.caller(peer) {
-            request.user.clone_from(&caller.user);
-        }
+        let Some(caller) = self.caller(peer).cloned() else { return };
+        request.user = caller.user;
         match application::of_user(&request.user, &request.application) {
             Ok(application) => request.application = application,
             Err(error) => return self.refuse(peer, error.to_string(), None),
         }
-        if let Err(refused) = self.tx.core.resolve_queue(&mut request) {
+        if let Err(refused) = self.tx.core.resolve_queue(&mut request, &caller.groups) {
             return self.refuse(peer, refused.to_string(), Some("lconf queue list"));
         }
         if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {

@@ -73,6 +73,11 @@ fn report((name, spec): (&str, &QueueSpec), nodes: [usize; 2]) -> QueueReport {
         nodes: (!spec.nodes.is_empty()).then(|| host_list(spec.nodes.iter().map(String::as_str))),
         known,
         available,
-        users: spec.users.iter().map(String::as_str).collect::<Vec<_>>().join(","),
+        users: joined(&spec.users),
+        groups: joined(&spec.groups),
     }
+}
+
+fn joined(names: &BTreeSet<String>) -> String {
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
 }
