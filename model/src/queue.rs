@@ -182,10 +182,10 @@ impl Queues {
         self
     }
 
-    /// Returns these queues, one of them set down or up by an operator; `None` if it has no queue of that name.
+    /// Returns these queues, one of them set down or up by an operator, or neither; `None` if it has no queue of that name.
     #[must_use]
-    pub fn with_state(mut self, name: &str, is_down: bool) -> Option<Self> {
-        self.0.get_mut(name)?.down_by_operator = Some(is_down);
+    pub fn with_state(mut self, name: &str, is_down: Option<bool>) -> Option<Self> {
+        self.0.get_mut(name)?.down_by_operator = is_down;
         Some(self)
     }
 
@@ -350,13 +350,13 @@ mod tests {
         let found = queues(r#"{"a": {}, "b": {"default": true, "state": "down"}}"#).expect("good");
         assert_eq!(found.default_name(), Some("b"));
         assert!(found.get("b").is_some_and(|spec| spec.is_down && spec.is_closed()));
-        let up = found.clone().with_state("b", false).expect("a queue");
+        let up = found.clone().with_state("b", Some(false)).expect("a queue");
         assert!(up.get("b").is_some_and(|spec| !spec.is_closed()));
         assert_eq!(found.clone().after(&up), up, "the same configuration leaves the state");
         let mut changed = found.clone();
         changed.0.get_mut("b").expect("a queue").is_down = false;
         assert_eq!(changed.clone().after(&up), changed, "a changed one replaces it");
-        assert_eq!(found.clone().with_state("c", true), None);
+        assert_eq!(found.clone().with_state("c", Some(true)), None);
         assert_eq!(Queues::default().default_name(), None);
     }
 }

@@ -31,7 +31,7 @@ impl Controller {
     /// Returns the event that sets the limit of a group.
     pub(super) fn group_limit(&self, group: &str, limit: Power, by: String) -> Result<Event, Refused> {
         let groups = &self.tx.core.settings().groups;
-        let changed = groups.clone().with_limit(group, limit)?;
+        let changed = groups.clone().with_limit(group, Some(limit))?;
         let known = || groups.iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
         let name = || clip(group.to_owned(), NAME_SHOWN);
         let groups = changed.ok_or_else(|| Refused::NoSuchGroup { name: name(), known: known() })?;

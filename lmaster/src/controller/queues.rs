@@ -40,7 +40,7 @@ impl Controller {
     /// Returns the event that takes a queue down or up.
     pub(super) fn queue_state(&self, queue: &str, is_down: bool, by: String) -> Result<Event, String> {
         let queues = &self.tx.core.settings().queues;
-        let changed = queues.clone().with_state(queue, is_down);
+        let changed = queues.clone().with_state(queue, Some(is_down));
         let names = || queues.iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
         let refused = || format!("there is no queue `{}` (queues: {})", clip(queue.to_owned(), NAME_SHOWN), names());
         changed.map(|queues| Event::QueuesSet { queues, by }).ok_or_else(refused)
