@@ -1,8 +1,8 @@
 //! Groups of nodes: the configured ones come into force, operators change their limits, and clients ask for them.
 
 use limo_model::{Deferral, Power, clip, host_list};
-use limo_proto::{Answer, GroupReport, GroupsQuery};
-use limo_sched::{Event, Refused};
+use limo_proto::{Answer, GroupDraw, GroupReport, GroupsQuery};
+use limo_sched::{Core, Event, Refused};
 
 use super::queries::Serve;
 use super::queues::NAME_SHOWN;
@@ -37,6 +37,12 @@ impl Controller {
         let groups = changed.ok_or_else(|| Refused::NoSuchGroup { name: name(), known: known() })?;
         Ok(Event::GroupsSet { groups, by })
     }
+}
+
+/// Returns the groups whose draw is limited.
+pub(super) fn limited(core: &Core) -> Vec<GroupDraw> {
+    let limited = core.groups().filter(|(_, spec, _)| !spec.limit().is_unlimited());
+    limited.map(|(name, spec, draw)| GroupDraw { name: name.to_owned(), draw, limit: spec.limit() }).collect()
 }
 
 impl Serve for GroupsQuery {

@@ -8,6 +8,7 @@ use limo_proto::{
 use limo_sched::Prospect;
 
 use super::dependencies::Wanted;
+use super::groups::limited;
 use super::lookup::Lookup;
 use super::pages::{Cursor, PAGE};
 use super::sift::Sieve;
@@ -155,6 +156,7 @@ impl Controller {
             feeds: self.signals.feed_reports(),
             meters: self.tx.metering.reports(&self.tx.core, self.tx.now),
             foreign: self.nodes.foreign.reports(self.tx.now, self.tx.core.clock()),
+            groups: limited(&self.tx.core),
             ..status
         }
     }
