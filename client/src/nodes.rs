@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use limo_model::{Containment, Memory, Meter, Power, host_list};
 use limo_proto::{NodeReport, UnitReport};
 
-use crate::table::{Align, Table, marked, plain};
+use crate::table::{Align, Table, marked, or_dash, plain};
 
 /// Renders a line for each unit. Columns of the node have values only on the line of its first unit.
 pub fn node_table(nodes: &[NodeReport]) -> String {
     let mut table = Table::new(&[
         ("NODE", Align::Left),
         ("STATE", Align::Left),
+        ("GROUP", Align::Left),
         ("DRAW", Align::Figure),
         ("IDLE", Align::Figure),
         ("MEMORY", Align::Right),
@@ -24,7 +25,7 @@ pub fn node_table(nodes: &[NodeReport]) -> String {
     for node in nodes {
         let mut own = own_cells(node).into_iter();
         for unit in &node.units {
-            let own: Vec<String> = (0..5).map(|_| own.next().unwrap_or_default()).collect();
+            let own: Vec<String> = (0..6).map(|_| own.next().unwrap_or_default()).collect();
             table.row(own.into_iter().chain(unit_cells(unit)));
         }
     }
@@ -54,7 +55,7 @@ fn containments(nodes: &[NodeReport]) -> impl Iterator<Item = String> {
     by_kind.into_iter().map(|(kind, names)| format!("{}: {kind}\n", plain(&host_list(names))))
 }
 
-fn own_cells(node: &NodeReport) -> [String; 5] {
+fn own_cells(node: &NodeReport) -> [String; 6] {
     let draw = marked(node.draw, node.meter == Meter::Emulated);
     let draw = if node.measured { draw } else { format!("{draw}, estimated") };
     let memory = if node.memory_used > Memory::ZERO {
@@ -62,7 +63,8 @@ fn own_cells(node: &NodeReport) -> [String; 5] {
     } else {
         node.memory.to_string()
     };
-    [node.name.clone(), node.state_in_words(), draw, node.idle.to_string(), memory]
+    let group = or_dash(node.group.as_ref());
+    [node.name.clone(), node.state_in_words(), group, draw, node.idle.to_string(), memory]
 }
 
 fn unit_cells(unit: &UnitReport) -> [String; 5] {

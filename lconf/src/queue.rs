@@ -34,8 +34,10 @@ struct QueueJson {
     nodes: Option<String>,
     nodes_known: u32,
     nodes_available: u32,
-    /// Users, separated by commas; `null` means all users.
+    /// Users, separated by commas; `null` means all users, or the members of the groups.
     users: Option<String>,
+    /// Groups of users, separated by commas; `null` if membership does not matter.
+    groups: Option<String>,
 }
 
 /// Runs a command.
@@ -80,6 +82,7 @@ fn as_json(queue: QueueReport) -> QueueJson {
         nodes_known: queue.known,
         nodes_available: queue.available,
         users: Some(queue.users).filter(|users| !users.is_empty()),
+        groups: Some(queue.groups).filter(|groups| !groups.is_empty()),
         name: queue.name,
     }
 }
@@ -96,6 +99,7 @@ fn table(queues: &[QueueReport]) -> String {
         ("AVAILABLE", right),
         ("NODELIST", left),
         ("USERS", left),
+        ("GROUPS", left),
     ]);
     for queue in queues {
         let name = format!("{}{}", queue.name, if queue.is_default { "*" } else { "" });
@@ -108,7 +112,11 @@ fn table(queues: &[QueueReport]) -> String {
             or_dash(queue.max_nodes),
             format!("{}/{}", queue.available, queue.known),
             queue.nodes.clone().unwrap_or_else(|| "all".to_owned()),
-            if queue.users.is_empty() { "all".to_owned() } else { queue.users.clone() },
+            match (queue.users.is_empty(), queue.groups.is_empty()) {
+                (true, true) => "all".to_owned(),
+                (is_empty, _) => or_dash((!is_empty).then_some(&queue.users)),
+            },
+            or_dash((!queue.groups.is_empty()).then_some(&queue.groups)),
         ]);
     }
     table.render()

@@ -5,7 +5,7 @@ use limo_client::{
     price_in_words,
 };
 use limo_model::{Energy, Money, Time};
-use limo_proto::{ForeignReport, MeterReport, Status, UnreachableReport};
+use limo_proto::{ForeignReport, GroupDraw, MeterReport, Status, UnreachableReport};
 use serde::Serialize;
 
 use crate::budget::{self, AccountJson};
@@ -56,6 +56,15 @@ struct StatusJson {
     held_w: f64,
     /// Nodes that had jobs of other journals, which they have ended.
     foreign: Vec<ForeignJson>,
+    /// Groups with a limit.
+    groups: Vec<GroupDrawJson>,
+}
+
+#[derive(Serialize)]
+struct GroupDrawJson {
+    name: String,
+    draw_w: f64,
+    limit_w: f64,
 }
 
 #[derive(Serialize)]
@@ -128,7 +137,12 @@ fn as_json(status: &Status) -> StatusJson {
         unreachable: status.unreachable.iter().map(unreachable_as_json).collect(),
         held_w: status.held.watts(),
         foreign: status.foreign.iter().map(foreign_as_json).collect(),
+        groups: status.groups.iter().map(group_as_json).collect(),
     }
+}
+
+fn group_as_json(group: &GroupDraw) -> GroupDrawJson {
+    GroupDrawJson { name: group.name.clone(), draw_w: group.draw.watts(), limit_w: group.limit.watts() }
 }
 
 fn foreign_as_json(found: &ForeignReport) -> ForeignJson {
@@ -215,6 +229,9 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     }
     for source in &status.grid {
         fact("grid", grid::in_words(source, clock));
+    }
+    for group in &status.groups {
+        fact("group", format!("{}: {} of {}", group.name, watts(group.draw), group.limit));
     }
     if let Some(share) = status.in_band_permille {
         fact("in band", format!("{}.{} % of the time", share / 10, share % 10));

@@ -1,17 +1,21 @@
 //! Changes that an event makes to the cluster: in words for the history and, if the change can be undone, as values.
 //! Only this module has them for each kind of event. Makes no decision and writes nothing.
 
+mod overrides;
 mod users;
+mod words;
 
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
 use limo_model::{
-    Band, Budgets, Curve, Fairshare, JobId, JobShare, ModeSetting, Overrides, Preset, Price, Quotas, Reservation,
-    Slowdown, SlowdownKey, Time,
+    Band, Budgets, Curve, Fairshare, JobId, JobShare, ModeSetting, Overrides, Power, Preset, Price, Quotas,
+    Reservation, Slowdown, SlowdownKey, Time,
 };
 use limo_sched::{Core, Drained, Event, Options};
 use serde::{Deserialize, Serialize};
+
+use words::{band, budgets, curve, policy, price, reserved};
 
 /// The author of changes that no operator made. They cannot be undone, because the configuration would make them again.
 pub const CONFIGURATION: &str = "configuration";
@@ -106,6 +110,18 @@ pub enum Back {
         job: JobId,
         old: i32,
         new: i32,
+    },
+    /// The state of a queue by an operator: true if it is down. `None` for the state of the configuration.
+    Queue {
+        name: String,
+        old: Option<bool>,
+        new: Option<bool>,
+    },
+    /// The limit of a group by an operator; `None` for that of the configuration.
+    GroupLimit {
+        name: String,
+        old: Option<Power>,
+        new: Option<Power>,
     },
 }
 
@@ -218,7 +234,8 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             let words = (format!("priority {old}"), format!("priority {priority}"));
             (by, of_others(core, *job, by, (&words.0, &words.1), Some(back))?)
         }
-        Event::GroupsSet { groups, by } => (by, changed("groups", users::groups(&settings.groups, groups), None)),
+        Event::GroupsSet { groups, by } => (by, overrides::groups(&settings.groups, groups, by)?),
+        Event::QueuesSet { queues, by } => (by, overrides::queues(&settings.queues, queues, by)?),
         _ => return None,
     };
     if let Some(actor) = actor {
@@ -248,6 +265,8 @@ impl Back {
             Self::Slowdown { old, new, .. } => old == new,
             Self::Denied { old, new } => old == new,
             Self::Priority { old, new, .. } => old == new,
+            Self::Queue { old, new, .. } => old == new,
+            Self::GroupLimit { old, new, .. } => old == new,
             Self::Held { .. } => false,
         }
     }
@@ -273,6 +292,12 @@ impl Back {
             Self::Slowdown { key, new, .. } => core.slowdowns().get(key) == new.as_ref(),
             Self::Denied { new, .. } => settings.denied == *new,
             Self::Priority { job, new, .. } => core.job(*job).is_some_and(|job| job.request.priority == *new),
+            Self::Queue { name, new, .. } => {
+                settings.queues.get(name).is_some_and(|queue| queue.down_by_operator == *new)
+            }
+            Self::GroupLimit { name, new, .. } => {
+                settings.groups.get(name).is_some_and(|group| group.limit_by_operator == *new)
+            }
             Self::Held { job, held } => core.job(*job).is_some_and(|job| job.held.is_some() == *held),
         }
     }
@@ -318,6 +343,15 @@ impl Back {
                 core.check_priority(*job, *old).map_err(|refused| refused.to_string())?;
                 Event::PrioritySet { job: *job, priority: *old, by }
             }
+            Self::Queue { name, old, .. } => {
+                let queues = core.settings().queues.clone().with_state(name, *old);
+                Event::QueuesSet { queues: queues.ok_or_else(|| format!("queue `{name}` no longer exists"))?, by }
+            }
+            Self::GroupLimit { name, old, .. } => {
+                let groups =
+                    core.settings().groups.clone().with_limit(name, *old).map_err(|error| error.to_string())?;
+                Event::GroupsSet { groups: groups.ok_or_else(|| format!("group `{name}` no longer exists"))?, by }
+            }
             Self::Held { job, .. } if core.job(*job).is_none() => return Err(format!("job {job} is over")),
             Self::Held { job, held: true } => {
                 core.check_release(*job).map_err(|refused| refused.to_string())?;
@@ -353,48 +387,4 @@ fn of_others(core: &Core, id: JobId, by: &str, words: (&str, &str), back: Option
     let job = core.job(id).filter(|job| job.request.user != by)?;
     let (old, new) = words;
     Some(changed(&format!("job {id}"), (old, format!("{new}, of {}", job.request.user)), back))
-}
-
-/// Formats a policy, such as `easy placement=least-energy`.
-fn policy(preset: Preset, parts: Overrides) -> String {
-    let parts = parts.rules().into_iter().map(|part| format!(" {part}"));
-    std::iter::once(preset.to_string()).chain(parts).collect()
-}
-
-fn reserved(reservation: Option<&Reservation>) -> String {
-    let Some(of) = reservation else { return "none".into() };
-    let users = if of.users.is_empty() { "nobody".to_owned() } else { of.users.join(", ") };
-    format!("{} for {users}, for {}", of.nodes.join(", "), of.span())
-}
-
-/// Formats the value of a curve at `now`, and the number of later changes.
-fn curve<T: PartialEq>(curve: &Curve<T>, now: Time, show: impl Fn(&T) -> String) -> String {
-    let value = curve.at(now).map_or("none".into(), show);
-    match curve.changes(now).count() {
-        0 => value,
-        1 => format!("{value}, 1 step to come"),
-        count => format!("{value}, {count} steps to come"),
-    }
-}
-
-fn band(band: &Band) -> String {
-    match (band.low().is_zero(), band.high().is_unlimited()) {
-        (true, true) => "none".into(),
-        (true, false) => format!("at most {}", band.high()),
-        (false, true) => format!("at least {}", band.low()),
-        (false, false) => format!("{} to {}", band.low(), band.high()),
-    }
-}
-
-fn price(price: &Price) -> String {
-    price.to_string()
-}
-
-/// Formats the periods that are not over.
-fn budgets(budgets: &Budgets, now: Time) -> String {
-    match budgets.from_then_on(now) {
-        [] => "none".into(),
-        [one] => format!("{} in {}", one.energy, one.span()),
-        [first, rest @ ..] => format!("{} in {}, {} more periods", first.energy, first.span(), rest.len()),
-    }
 }

@@ -294,11 +294,11 @@ impl Door {
         let may_only_ask = entrant.certified() == Some(CertifiedRole::ReadOnly);
         let known = match (&entrant.pass, entrant.certified()) {
             (Some(pass), Some(CertifiedRole::ReadOnly | CertifiedRole::SubmitHost)) => {
-                KnownUser { name: pass.certificate.identity.to_string(), is_admin: false }
+                KnownUser { name: pass.certificate.identity.to_string(), ..KnownUser::default() }
             }
             _ => self.names.of(uid).await?,
         };
-        let KnownUser { name: user, is_admin } = known;
+        let KnownUser { name: user, is_admin, groups } = known;
         // A certificate gives the rights of its role.
         let operator = entrant.is_operator || (is_admin && entrant.pass.is_none());
         if let Err(reason) = entrant.may_be(greeted.role, &user) {
@@ -315,7 +315,7 @@ impl Door {
             }
             Role::Client => Arrival::Client(
                 greeted.into_connection(),
-                Caller { uid, user, operator, may_only_ask },
+                Caller { uid, user, groups, operator, may_only_ask },
                 place,
                 entrant.pass,
             ),

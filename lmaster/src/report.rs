@@ -204,9 +204,8 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
     let spec = node.spec();
     let jobs = core.jobs_on(node.id());
     let is_on = |job: &JobId, id: UnitId| {
-        let assignment = core.job(*job).and_then(|job| job.assignment());
-        assignment
-            .is_some_and(|assignment| assignment.placement.iter().flat_map(|part| part.units()).any(|unit| unit == id))
+        let of = core.job(*job).and_then(|job| job.assignment());
+        of.is_some_and(|of| of.placement.iter().flat_map(|part| part.units()).any(|unit| unit == id))
     };
     let unit = |(id, unit): (UnitId, &limo_model::UnitSpec)| UnitReport {
         name: unit.name.clone(),
@@ -223,6 +222,7 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
     NodeReport {
         name: spec.name.clone(),
         state: states::of_node(node, now),
+        group: core.group_of(node).map(str::to_owned),
         reason: node.drained().map(|drained| format!("{} ({})", drained.reason, drained.by)),
         units: node.units().map(unit).collect(),
         memory: spec.memory,
@@ -246,7 +246,6 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
 
 pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feeds::grid::Report]) -> Status {
     let (settings, sums, clock) = (core.settings(), core.sums(), core.clock());
-    let own_band = settings.own_limits.as_ref().map(|own| own.band(now));
     let next_price = core.prices().and_then(|prices| prices.changes(now).next());
     let band = settings.limits.band(now);
     // The bill is extended up to now, without changing the state.
@@ -288,13 +287,14 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         meters: Vec::new(),
         unreachable: missing::nodes(core),
         foreign: Vec::new(),
+        groups: Vec::new(),
         nodes_asleep: count(asleep),
         asleep_energy: core.nodes().iter().map(|node| node.slept(now).asleep).sum(),
         switching_energy: core.nodes().iter().map(|node| node.slept(now).switching).sum(),
         held: core.nodes().iter().map(Node::held_draw).sum(),
         parts: settings.chosen_parts(),
         explore: settings.explore,
-        own_band: own_band.filter(|own| *own != band),
+        own_band: settings.own_limits.as_ref().map(|own| own.band(now)).filter(|own| *own != band),
         grid: grid.iter().map(source).collect(),
     }
 }

@@ -145,6 +145,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         malleable: false,
         predicted: Vec::new(),
         restart: args.restart.restart(),
+        queue_group: None,
     })
 }
 

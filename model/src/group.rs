@@ -208,6 +208,11 @@ impl Groups {
         self.0.iter().map(|(name, spec)| (name.as_str(), spec))
     }
 
+    /// Returns a group.
+    pub fn get(&self, name: &str) -> Option<&GroupSpec> {
+        self.0.get(name)
+    }
+
     /// Returns the group of a node of that name.
     pub fn of(&self, node: &str) -> Option<&GroupSpec> {
         self.0.values().find(|spec| spec.nodes.contains(node))
@@ -224,16 +229,16 @@ impl Groups {
         self
     }
 
-    /// Returns these groups, one of them with the limit of an operator; `None` if it has no group of that name.
+    /// Returns these groups, one of them with the limit of an operator, or without one; `None` if it has no group of that name.
     ///
     /// # Errors
     /// [`GroupError::Limit`].
-    pub fn with_limit(mut self, name: &str, limit: Power) -> Result<Option<Self>, GroupError> {
+    pub fn with_limit(mut self, name: &str, limit: Option<Power>) -> Result<Option<Self>, GroupError> {
         let Some(spec) = self.0.get_mut(name) else { return Ok(None) };
-        if is_wrong(&limit) {
+        if let Some(limit) = limit.filter(is_wrong) {
             return Err(GroupError::Limit { group: name.to_owned(), limit });
         }
-        spec.limit_by_operator = Some(limit);
+        spec.limit_by_operator = limit;
         Ok(Some(self))
     }
 }
@@ -359,7 +364,7 @@ mod tests {
         let (minute, ten) = (Span::from_secs(60), Span::from_secs(600));
         assert_eq!(spec.owners, Some(OwnerRules { jobs: Beside::Suspend, start_after: minute, evict_after: ten }));
         assert!(!found.are_limited() && spec.limit().is_unlimited(), "{spec:?}");
-        let limited = found.with_limit("a", Power::from_watts(9)).expect("positive").expect("a group");
+        let limited = found.with_limit("a", Some(Power::from_watts(9))).expect("positive").expect("a group");
         assert!(limited.are_limited());
     }
 
@@ -383,13 +388,13 @@ mod tests {
         let watts = Power::from_watts;
         let found = groups(r#"{"a": {"nodes": ["n"], "limit": "90 W"}}"#).expect("good");
         let limit = |of: &Groups| of.iter().map(|(_, spec)| spec.limit()).next();
-        let lower = found.clone().with_limit("a", watts(50)).expect("positive").expect("a group");
+        let lower = found.clone().with_limit("a", Some(watts(50))).expect("positive").expect("a group");
         assert_eq!(limit(&lower), Some(watts(50)));
         assert_eq!(limit(&found.clone().after(&lower)), Some(watts(50)), "the same configuration keeps it");
         let changed = groups(r#"{"a": {"nodes": ["n"], "limit": "80 W"}}"#).expect("good").after(&lower);
         assert_eq!(limit(&changed), Some(watts(80)), "a changed one replaces it");
-        assert_eq!(found.clone().with_limit("b", watts(50)), Ok(None));
-        let error = found.with_limit("a", Power::ZERO).expect_err("refused");
+        assert_eq!(found.clone().with_limit("b", Some(watts(50))), Ok(None));
+        let error = found.with_limit("a", Some(Power::ZERO)).expect_err("refused");
         assert_eq!(error.to_string(), "group.a: limit is 0.0 W: it must be above 0 W");
     }
 }

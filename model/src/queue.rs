@@ -16,10 +16,10 @@ use crate::time::Span;
 /// Most queues of a cluster. A node keeps the names of those that do not have it.
 pub const QUEUES_LIMIT: usize = 64;
 
-/// Most nodes, and most users, that the queues of a cluster name together.
+/// Most nodes, most users and most groups of users that the queues of a cluster name together.
 const NAMES_LIMIT: usize = 1_000_000;
 
-/// Longest name of a user in bytes, as on Linux.
+/// Longest name of a user or of a group in bytes, as on Linux.
 const USER_LIMIT: usize = 256;
 
 /// Longest time in a queue's settings. Weights of jobs are ratios of such times.
@@ -38,8 +38,11 @@ pub struct QueueSpec {
     pub max_time: Option<Span>,
     /// Most nodes of a job.
     pub max_nodes: Option<NonZeroU32>,
-    /// Users who may submit jobs to it; empty for all users.
+    /// Users who may submit jobs to it. Empty for all users, unless it has groups.
     pub users: BTreeSet<String>,
+    /// Groups of the master's machine whose members may submit jobs to it, too.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub groups: BTreeSet<String>,
     /// True if its jobs do not start, by the configuration.
     pub is_down: bool,
     /// The same by an operator, until the configuration changes it.
@@ -53,6 +56,11 @@ impl QueueSpec {
     /// Returns true if jobs of the queue may run on the node of this name.
     pub fn has(&self, node: &str) -> bool {
         self.nodes.is_empty() || self.nodes.contains(node)
+    }
+
+    /// Returns the first of the queue's groups that a user belongs to.
+    pub fn group_of(&self, memberships: &BTreeSet<String>) -> Option<&String> {
+        self.groups.iter().find(|group| memberships.contains(*group))
     }
 
     /// Returns true if its jobs do not start.
@@ -77,10 +85,10 @@ pub enum QueueError {
     Nodes { queue: String, error: HostError },
     #[error("queue.{queue}: the queues name more than {NAMES_LIMIT} {what}")]
     TooManyNames { queue: String, what: &'static str },
-    #[error("queue.{queue}: users is empty: leave it out to allow all users")]
-    NoUsers { queue: String },
-    #[error("queue.{queue}: users has {user:?}, which is not the name of a user")]
-    NoUser { queue: String, user: String },
+    #[error("queue.{queue}: {key} is empty: leave it out to allow all users")]
+    NoNames { queue: String, key: &'static str },
+    #[error("queue.{queue}: {key} has {name:?}, which is not the name of a user or of a group")]
+    NoName { queue: String, key: &'static str, name: String },
     #[error("queue.{queue}: {key} is {value}: it must be above 0s and at most {LONGEST}")]
     Time { queue: String, key: &'static str, value: Span },
     #[error("queue.{queue}: default_time is {default}: the limit is the max_time of {most}")]
@@ -108,19 +116,22 @@ impl Queues {
         if self.0.len() > QUEUES_LIMIT {
             return Err(QueueError::TooMany { count: self.0.len() });
         }
-        let (mut nodes, mut users) = (0, 0);
+        let [mut nodes, mut users, mut groups] = [0; 3];
         for (name, spec) in &self.0 {
             let queue = || name.clone();
             check_name("queue", name)?;
             spec.nodes.iter().try_for_each(|node| check_name("node name", node))?;
             let is_wrong =
-                |user: &&String| user.is_empty() || user.len() > USER_LIMIT || user.contains(char::is_control);
-            if let Some(user) = spec.users.iter().find(is_wrong) {
-                return Err(QueueError::NoUser { queue: queue(), user: clip(user.clone(), USER_LIMIT) });
+                |name: &&String| name.is_empty() || name.len() > USER_LIMIT || name.contains(char::is_control);
+            for (key, names) in [("users", &spec.users), ("groups", &spec.groups)] {
+                if let Some(name) = names.iter().find(is_wrong) {
+                    return Err(QueueError::NoName { queue: queue(), key, name: clip(name.clone(), USER_LIMIT) });
+                }
             }
             nodes += spec.nodes.len();
             users += spec.users.len();
-            for (what, count) in [("nodes", nodes), ("users", users)] {
+            groups += spec.groups.len();
+            for (what, count) in [("nodes", nodes), ("users", users), ("groups", groups)] {
                 if count > NAMES_LIMIT {
                     return Err(QueueError::TooManyNames { queue: queue(), what });
                 }
@@ -171,10 +182,10 @@ impl Queues {
         self
     }
 
-    /// Returns these queues, one of them set down or up by an operator; `None` if it has no queue of that name.
+    /// Returns these queues, one of them set down or up by an operator, or neither; `None` if it has no queue of that name.
     #[must_use]
-    pub fn with_state(mut self, name: &str, is_down: bool) -> Option<Self> {
-        self.0.get_mut(name)?.down_by_operator = Some(is_down);
+    pub fn with_state(mut self, name: &str, is_down: Option<bool>) -> Option<Self> {
+        self.0.get_mut(name)?.down_by_operator = is_down;
         Some(self)
     }
 
@@ -215,6 +226,7 @@ pub struct QueueTable {
     max_time: Option<Span>,
     max_nodes: Option<NonZeroU32>,
     users: Option<Vec<String>>,
+    groups: Option<Vec<String>>,
     state: QueueState,
     default: bool,
 }
@@ -243,8 +255,10 @@ impl QueueTable {
     fn spec(self, name: &str) -> Result<QueueSpec, QueueError> {
         let nodes = self.nodes.as_deref().map(parse_all).transpose();
         let nodes = nodes.map_err(|error| QueueError::Nodes { queue: name.to_owned(), error })?.unwrap_or_default();
-        if self.users.as_ref().is_some_and(Vec::is_empty) {
-            return Err(QueueError::NoUsers { queue: name.to_owned() });
+        for (key, names) in [("users", &self.users), ("groups", &self.groups)] {
+            if names.as_ref().is_some_and(Vec::is_empty) {
+                return Err(QueueError::NoNames { queue: name.to_owned(), key });
+            }
         }
         Ok(QueueSpec {
             nodes,
@@ -253,6 +267,7 @@ impl QueueTable {
             max_time: self.max_time,
             max_nodes: self.max_nodes,
             users: self.users.into_iter().flatten().collect(),
+            groups: self.groups.into_iter().flatten().collect(),
             is_down: self.state == QueueState::Down,
             down_by_operator: None,
             is_default: self.default,
@@ -305,7 +320,15 @@ mod tests {
         check(r#"{"a": {"nodes": []}}"#, "queue.a: nodes: the list of nodes is empty");
         check(r#"{"a": {"nodes": ["n[1-"]}}"#, "queue.a: nodes: `n[1-` has a bracket that does not match");
         check(r#"{"a": {"users": []}}"#, "queue.a: users is empty: leave it out to allow all users");
-        check(r#"{"a": {"users": ["ada", ""]}}"#, "queue.a: users has \"\", which is not the name of a user");
+        check(
+            r#"{"a": {"users": ["ada", ""]}}"#,
+            "queue.a: users has \"\", which is not the name of a user or of a group",
+        );
+        check(r#"{"a": {"groups": []}}"#, "queue.a: groups is empty: leave it out to allow all users");
+        check(
+            r#"{"a": {"groups": ["a\nb"]}}"#,
+            "queue.a: groups has \"a\\nb\", which is not the name of a user or of a group",
+        );
         check(r#"{"a": {"max_time": "0s"}}"#, "queue.a: max_time is 0s: it must be above 0s and at most 3650d");
         check(
             r#"{"a": {"default_time": "2h", "max_time": "1h"}}"#,
@@ -327,13 +350,13 @@ mod tests {
         let found = queues(r#"{"a": {}, "b": {"default": true, "state": "down"}}"#).expect("good");
         assert_eq!(found.default_name(), Some("b"));
         assert!(found.get("b").is_some_and(|spec| spec.is_down && spec.is_closed()));
-        let up = found.clone().with_state("b", false).expect("a queue");
+        let up = found.clone().with_state("b", Some(false)).expect("a queue");
         assert!(up.get("b").is_some_and(|spec| !spec.is_closed()));
         assert_eq!(found.clone().after(&up), up, "the same configuration leaves the state");
         let mut changed = found.clone();
         changed.0.get_mut("b").expect("a queue").is_down = false;
         assert_eq!(changed.clone().after(&up), changed, "a changed one replaces it");
-        assert_eq!(found.clone().with_state("c", true), None);
+        assert_eq!(found.clone().with_state("c", Some(true)), None);
         assert_eq!(Queues::default().default_name(), None);
     }
 }

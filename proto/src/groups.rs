@@ -33,6 +33,17 @@ pub struct GroupReport {
     pub reboot_deferred: bool,
 }
 
+/// A group with a limit in the state of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupDraw {
+    /// Name, unique within the cluster.
+    pub name: String,
+    /// Believed draw of its nodes, with jobs that are about to start.
+    pub draw: Power,
+    /// Upper limit in force.
+    pub limit: Power,
+}
+
 /// Rules for owners, in the form of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnersReport {

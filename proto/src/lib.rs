@@ -61,7 +61,7 @@ pub use endpoint::{Endpoint, EndpointError, UNIX_PREFIX};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use enrol::{CertificateBytes, EnrolAnswer, EnrolError, EnrolRequest, KeyBytes, NewCertificate, enrol, join};
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT, Sign};
-pub use groups::{GroupReport, GroupsQuery, OwnersReport};
+pub use groups::{GroupDraw, GroupReport, GroupsQuery, OwnersReport};
 pub use heartbeat::{Alive, Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY, Pulse};
 pub use hello::{Hello, Identity, Reject, Role, VERSION};
 pub use history::{ChangeReport, ItemReport, Undo, UndoReport};

@@ -29,9 +29,12 @@ pub struct QueueReport {
     pub known: u32,
     /// Number of those that take new jobs.
     pub available: u32,
-    /// Its users, separated by commas; empty for all users.
+    /// Its users, separated by commas. All users may use it if it has neither users nor groups.
     #[serde(serialize_with = "clip::<_, 4096>")]
     pub users: String,
+    /// Its groups of users, separated by commas.
+    #[serde(serialize_with = "clip::<_, 4096>")]
+    pub groups: String,
 }
 
 /// Asks for the queues.

@@ -10,6 +10,7 @@ use limo_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{clip, clip_some};
+use crate::groups::GroupDraw;
 use crate::outside::{FeedReport, GridReport, MeterReport};
 use crate::state::{JobState, NodeSleep, NodeState};
 use crate::suspension::Suspension;
@@ -169,6 +170,8 @@ pub struct NodeReport {
     pub name: String,
     /// State, which decides if the node gets new jobs.
     pub state: NodeState,
+    /// Its group, if it is in one.
+    pub group: Option<String>,
     /// Reason of its drain, with the operator, or a fault of its settings.
     #[serde(serialize_with = "clip_some::<_, REASON_LIMIT>")]
     pub reason: Option<String>,
@@ -337,6 +340,8 @@ pub struct Status {
     pub held: Power,
     /// Nodes that had jobs of other journals, at most [`FOREIGN_LIMIT`].
     pub foreign: Vec<ForeignReport>,
+    /// Groups whose draw is limited.
+    pub groups: Vec<GroupDraw>,
     /// Nodes that are asleep, falling asleep or waking. They are not up.
     pub nodes_asleep: u32,
     /// Part of `energy` used by nodes while asleep.

@@ -32,12 +32,13 @@ impl OnHardware {
 }
 
 impl Core {
-    /// Fills in the queue and the time limit of a request that names none, if queues are configured.
+    /// Fills in the queue and the time limit of a request that names none, if queues are configured. Its user belongs to
+    /// these groups, one of which may allow the queue.
     ///
     /// # Errors
     /// [`Refused`] if the queue does not exist, or the request names none and none is the default.
-    pub fn resolve_queue(&self, request: &mut Request) -> Result<(), Refused> {
-        resolve_queue(&self.settings().queues, request)
+    pub fn resolve_queue(&self, request: &mut Request, groups: &BTreeSet<String>) -> Result<(), Refused> {
+        resolve_queue(&self.settings().queues, groups, request)
     }
 
     /// Returns the free cores for the job on each node that it may use. An accelerator is taken whole. Every task

@@ -124,6 +124,8 @@ pub enum Refused {
     NoDefaultQueue { known: String },
     #[error("the queue `{queue}` is not for {user}")]
     QueueForOthers { queue: String, user: String },
+    #[error("the queue `{queue}` is not for {user}, who is in none of its groups: {groups}")]
+    QueueForGroups { queue: String, user: String, groups: String },
     #[error("the queue `{queue}` is down: a job that must start at once cannot wait for it")]
     QueueIsDown { queue: String },
     #[error("the time limit of {limit} is longer than the queue `{queue}` allows: at most {most}")]

@@ -155,6 +155,7 @@ pub fn node(name: &str) -> NodeReport {
     NodeReport {
         name: name.into(),
         state: NodeState::Up,
+        group: None,
         reason: None,
         units: vec![cpu, gpu],
         memory: Memory::from_bytes(16 << 30),
@@ -213,6 +214,7 @@ pub fn status() -> Status {
         unreachable: Vec::new(),
         held: Power::ZERO,
         foreign: Vec::new(),
+        groups: Vec::new(),
         nodes_asleep: 0,
         asleep_energy: Energy::ZERO,
         switching_energy: Energy::ZERO,

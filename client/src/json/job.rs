@@ -82,6 +82,10 @@ pub struct JobJson {
     /// Cap that the job explores, while it is starting or running.
     explores_cap_w: Option<f64>,
     queue: Option<String>,
+    /// Range of the number of nodes of a moldable job, and the number that the last plan chose.
+    nodes_least: Option<u32>,
+    nodes_most: Option<u32>,
+    nodes_planned: Option<u32>,
     evictions_by_owner: u32,
     evictions_by_reboot: u32,
     /// Running time up to the last checkpoint, in all attempts together.
@@ -207,6 +211,9 @@ impl JobJson {
             packed: job.packed.as_ref().map(PackedJson::from),
             explores_cap_w: job.explores.map(|cap| cap.watts()),
             queue: job.queue.clone(),
+            nodes_least: job.widths.map(|(widths, _)| widths.least.get()),
+            nodes_most: job.widths.map(|(widths, _)| widths.most.get()),
+            nodes_planned: job.widths.map(|(_, planned)| planned.get()),
             evictions_by_owner: job.evictions.by_owner,
             evictions_by_reboot: job.evictions.by_reboot,
             checkpoint_kept_s: job.kept.map(|ran| ran.secs()),

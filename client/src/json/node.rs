@@ -44,6 +44,8 @@ impl From<&NodeDetail> for NodeDetailJson {
 pub struct NodeJson {
     name: String,
     state: &'static str,
+    /// Its group of nodes; `null` if it is in none.
+    group: Option<String>,
     /// Reason of the drain, and its operator.
     reason: Option<String>,
     draw_w: f64,
@@ -105,6 +107,7 @@ impl From<&NodeReport> for NodeJson {
         Self {
             name: node.name.clone(),
             state: node.state.name(),
+            group: node.group.clone(),
             reason: node.reason.clone(),
             draw_w: node.draw.watts(),
             idle_w: node.idle.watts(),

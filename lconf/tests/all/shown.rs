@@ -3,8 +3,8 @@
 use limo_client::fake::{answer, node, status};
 use limo_model::{Band, IdleRule, Mode, ModeSetting, Parts, PlacementRule, Power, Preset, Span, Time};
 use limo_proto::{
-    Answer, FeedKind, FeedReport, ForeignReport, GridLimit, GridReport, GridState, MasterToClient, MeterReport,
-    NodeDetail, NodeQuery, NodesQuery, Query, Status, StatusQuery,
+    Answer, FeedKind, FeedReport, ForeignReport, GridLimit, GridReport, GridState, GroupDraw, MasterToClient,
+    MeterReport, NodeDetail, NodeQuery, NodesQuery, Query, Status, StatusQuery,
 };
 use serde_json::{Value, json};
 
@@ -160,6 +160,16 @@ async fn jobs_of_other_journals() {
 }
 
 #[tokio::test]
+async fn groups_with_limits() {
+    let rack = GroupDraw { name: "rack".into(), draw: Power::from_mw(48_500), limit: Power::from_watts(90) };
+    let status = || Status { groups: vec![rack.clone()], ..status() };
+    let output = shown(&["status"], status()).await;
+    assert!(output.contains("group      rack: 48.5 W emulated of 90.0 W\n"), "{output}");
+    let found = parsed(&["status", "--json"], status()).await;
+    assert_eq!(found["groups"], json!([{"name": "rack", "draw_w": 48.5, "limit_w": 90.0}]));
+}
+
+#[tokio::test]
 async fn meters_at_the_master() {
     let meter = |serves: Option<&str>, draw, failing: Option<&str>| MeterReport {
         source: "shelly:http://plug1".into(),
@@ -203,7 +213,7 @@ async fn as_json() {
         "budget": null, "now_unix_ms": 1_509_015_600_000_i64, "draw_w": 50.0, "idle_w": 15.0, "emulated": true, "waiting": 3, "running": 2,
         "nodes_up": 3, "nodes_asleep": 0, "asleep_energy_j": 0.0, "switching_energy_j": 0.0, "nodes": 4, "energy_j": 360_000.0, "cost_eur": 0.008, "jobs_cost_eur": 0.005,
         "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null, "prices_by": null,
-        "feeds": [], "own_band": null, "grid": [], "meters": [], "unreachable": [], "held_w": 0.0, "foreign": [],
+        "feeds": [], "own_band": null, "grid": [], "meters": [], "unreachable": [], "held_w": 0.0, "foreign": [], "groups": [],
     });
     let (Value::Object(all), Value::Object(now)) = (&mut expected, now) else { unreachable!("two objects") };
     all.extend(now);
@@ -256,7 +266,7 @@ async fn feeds() {
 async fn nodes() {
     let nodes = || answer(Answer::Nodes(vec![node("n1")]));
     let (output, asked) = answered(&["node", "list"], nodes()).await;
-    assert!(output.contains("\nn1    up     48.5 W emulated  15.0 W"), "{output}");
+    assert!(output.contains("\nn1    up     -      48.5 W emulated  15.0 W"), "{output}");
     assert_eq!(asked, [ask(Query::Nodes(NodesQuery))]);
     let (output, _) = answered(&["node", "list", "--json"], nodes()).await;
     assert!(output.contains("{\"schema\":1,\"nodes\":[{\"name\":\"n1\",\"state\":\"up\","), "{output}");
@@ -299,7 +309,7 @@ async fn one_node() {
     let report = "processor   xeon, 8 cores\nmeter       in use: \u{1b}[2J41.5 W\n";
     let (output, asked) = answered(&["node", "show", "n1"], detail(Ok(report))).await;
     assert_eq!(asked, [ask(Query::Node(NodeQuery("n1".into())))]);
-    assert!(output.contains("\nn1    up     48.5 W emulated  15.0 W"), "{output}");
+    assert!(output.contains("\nn1    up     -      48.5 W emulated  15.0 W"), "{output}");
     let end = "\n\
         cpu         can be capped from 8.0 W to 60.0 W; not capped\n\
         gpu         cannot be capped\n\n\

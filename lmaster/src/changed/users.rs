@@ -1,8 +1,8 @@
-//! Changes of quotas, shares, denied users and groups of nodes in words: the parts of the setting that differ.
+//! Changes of quotas, shares, denied users, groups of nodes and queues in words: the parts of the setting that differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Beside, Deferral, Fairshare, GroupSpec, Groups, OwnerRules, Quotas, host_list};
+use limo_model::{Beside, Deferral, Fairshare, GroupSpec, Groups, OwnerRules, QueueSpec, Queues, Quotas, host_list};
 
 /// The differing parts, before and after.
 type Words = (String, String);
@@ -37,6 +37,33 @@ pub(super) fn groups(old: &Groups, new: &Groups) -> Words {
         of.iter().map(|(name, spec)| (name.to_owned(), group(spec))).collect()
     };
     differing(&parts(old), &parts(new))
+}
+
+pub(super) fn queues(old: &Queues, new: &Queues) -> Words {
+    let parts = |of: &Queues| -> BTreeMap<String, String> {
+        of.iter().map(|(name, spec)| (name.to_owned(), queue(spec))).collect()
+    };
+    differing(&parts(old), &parts(new))
+}
+
+fn queue(spec: &QueueSpec) -> String {
+    let state = if spec.is_closed() { "down" } else { "up" };
+    let names = |names: &BTreeSet<String>| match names.is_empty() {
+        true => None,
+        false => Some(host_list(names.iter().map(String::as_str))),
+    };
+    let nodes = names(&spec.nodes).unwrap_or_else(|| "all nodes".to_owned());
+    let keys = [
+        ("users", names(&spec.users)),
+        ("groups", names(&spec.groups)),
+        ("expected_wait", spec.expected_wait.map(|span| span.to_string())),
+        ("default_time", spec.default_time.map(|span| span.to_string())),
+        ("max_time", spec.max_time.map(|span| span.to_string())),
+        ("max_nodes", spec.max_nodes.map(|most| most.to_string())),
+        ("default", spec.is_default.then(|| "true".to_owned())),
+    ];
+    let keys = keys.into_iter().filter_map(|(key, value)| Some(format!(", {key} {}", value?)));
+    std::iter::once(format!("{state} for {nodes}")).chain(keys).collect()
 }
 
 fn group(spec: &GroupSpec) -> String {

@@ -1,8 +1,8 @@
 //! Groups of nodes: the configured ones come into force, operators change their limits, and clients ask for them.
 
 use limo_model::{Deferral, Power, clip, host_list};
-use limo_proto::{Answer, GroupReport, GroupsQuery};
-use limo_sched::{Event, Refused};
+use limo_proto::{Answer, GroupDraw, GroupReport, GroupsQuery};
+use limo_sched::{Core, Event, Refused};
 
 use super::queries::Serve;
 use super::queues::NAME_SHOWN;
@@ -31,12 +31,18 @@ impl Controller {
     /// Returns the event that sets the limit of a group.
     pub(super) fn group_limit(&self, group: &str, limit: Power, by: String) -> Result<Event, Refused> {
         let groups = &self.tx.core.settings().groups;
-        let changed = groups.clone().with_limit(group, limit)?;
+        let changed = groups.clone().with_limit(group, Some(limit))?;
         let known = || groups.iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
         let name = || clip(group.to_owned(), NAME_SHOWN);
         let groups = changed.ok_or_else(|| Refused::NoSuchGroup { name: name(), known: known() })?;
         Ok(Event::GroupsSet { groups, by })
     }
+}
+
+/// Returns the groups whose draw is limited.
+pub(super) fn limited(core: &Core) -> Vec<GroupDraw> {
+    let limited = core.groups().filter(|(_, spec, _)| !spec.limit().is_unlimited());
+    limited.map(|(name, spec, draw)| GroupDraw { name: name.to_owned(), draw, limit: spec.limit() }).collect()
 }
 
 impl Serve for GroupsQuery {

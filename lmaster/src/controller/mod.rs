@@ -75,6 +75,7 @@ mod waits;
 mod warnings;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use limo_feeds::grid::Arbiter;
 use limo_model::{Energy, JobId, NodeId, Now, ProfileKey, Span, Time, UnitId};
@@ -127,6 +128,8 @@ pub struct Ticket(pub u64);
 pub struct Caller {
     pub uid: u32,
     pub user: String,
+    /// The groups of its user on this machine, by name.
+    pub groups: Arc<BTreeSet<String>>,
     /// True if it may control everything, not only its own jobs.
     pub operator: bool,
     /// True if it may not submit or change anything.

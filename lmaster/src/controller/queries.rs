@@ -8,6 +8,7 @@ use limo_proto::{
 use limo_sched::Prospect;
 
 use super::dependencies::Wanted;
+use super::groups::limited;
 use super::lookup::Lookup;
 use super::pages::{Cursor, PAGE};
 use super::sift::Sieve;
@@ -155,6 +156,7 @@ impl Controller {
             feeds: self.signals.feed_reports(),
             meters: self.tx.metering.reports(&self.tx.core, self.tx.now),
             foreign: self.nodes.foreign.reports(self.tx.now, self.tx.core.clock()),
+            groups: limited(&self.tx.core),
             ..status
         }
     }
@@ -226,14 +228,13 @@ impl Controller {
     }
 
     fn dry_run(&mut self, peer: PeerId, mut request: Box<Request>) {
-        if let Some(caller) = self.caller(peer) {
-            request.user.clone_from(&caller.user);
-        }
+        let Some(caller) = self.caller(peer).cloned() else { return };
+        request.user = caller.user;
         match application::of_user(&request.user, &request.application) {
             Ok(application) => request.application = application,
             Err(error) => return self.refuse(peer, error.to_string(), None),
         }
-        if let Err(refused) = self.tx.core.resolve_queue(&mut request) {
+        if let Err(refused) = self.tx.core.resolve_queue(&mut request, &caller.groups) {
             return self.refuse(peer, refused.to_string(), Some("lconf queue list"));
         }
         if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {

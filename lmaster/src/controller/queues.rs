@@ -40,7 +40,7 @@ impl Controller {
     /// Returns the event that takes a queue down or up.
     pub(super) fn queue_state(&self, queue: &str, is_down: bool, by: String) -> Result<Event, String> {
         let queues = &self.tx.core.settings().queues;
-        let changed = queues.clone().with_state(queue, is_down);
+        let changed = queues.clone().with_state(queue, Some(is_down));
         let names = || queues.iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
         let refused = || format!("there is no queue `{}` (queues: {})", clip(queue.to_owned(), NAME_SHOWN), names());
         changed.map(|queues| Event::QueuesSet { queues, by }).ok_or_else(refused)
@@ -73,6 +73,11 @@ fn report((name, spec): (&str, &QueueSpec), nodes: [usize; 2]) -> QueueReport {
         nodes: (!spec.nodes.is_empty()).then(|| host_list(spec.nodes.iter().map(String::as_str))),
         known,
         available,
-        users: spec.users.iter().map(String::as_str).collect::<Vec<_>>().join(","),
+        users: joined(&spec.users),
+        groups: joined(&spec.groups),
     }
+}
+
+fn joined(names: &BTreeSet<String>) -> String {
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
 }

@@ -158,7 +158,7 @@ impl Controller {
             return self.submitted_before(peer, job);
         }
         let SendExec { key, mut request, mut launch, again: _ } = exec;
-        if let Err(refused) = self.tx.core.resolve_queue(&mut request) {
+        if let Err(refused) = self.tx.core.resolve_queue(&mut request, &caller.groups) {
             return self.refuse(peer, refused.to_string(), Some("lconf queue list"));
         }
         if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {

@@ -1,6 +1,6 @@
-//! The names of the users that call, and their membership in the group of operators.
+//! The names of the users that call, and their groups.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,27 +12,35 @@ use nix::unistd::{Gid, Group, Uid, User, getgrouplist};
 /// Time for which a user is cached. A user with a new name connects again soon.
 const KNOWN: Duration = Duration::from_secs(60);
 
+/// Most groups of a user that count; the first is its own.
+const GROUPS_LIMIT: usize = 1_024;
+
 /// A user of this machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct KnownUser {
     pub(super) name: String,
     /// True if the user is in the group of operators.
     pub(super) is_admin: bool,
+    /// The names of its groups.
+    pub(super) groups: Arc<BTreeSet<String>>,
 }
 
 impl KnownUser {
-    /// Looks up a user. A name service that fails gives nobody the rights of the group.
+    /// Looks up a user. A name service that fails gives nobody the rights of a group.
     fn look_up(uid: u32, admin_group: &str) -> Self {
-        let group = Group::from_name(admin_group).ok().flatten();
-        let is_admin = group.is_some_and(|group| is_member(uid, group.gid));
-        Self { name: user_name(uid), is_admin }
+        let groups = groups(uid);
+        let admins = Group::from_name(admin_group).ok().flatten();
+        let is_admin = admins.is_some_and(|admins| groups.contains(&admins.gid));
+        let named = groups.into_iter().take(GROUPS_LIMIT).filter_map(|group| Group::from_gid(group).ok().flatten());
+        Self { name: user_name(uid), is_admin, groups: Arc::new(named.map(|group| group.name).collect()) }
     }
 }
 
-fn is_member(uid: u32, group: Gid) -> bool {
-    let Some(user) = User::from_uid(Uid::from_raw(uid)).ok().flatten() else { return false };
-    let Ok(name) = CString::new(user.name) else { return false };
-    getgrouplist(&name, user.gid).is_ok_and(|groups| groups.contains(&group))
+/// Returns a user's groups.
+fn groups(uid: u32) -> Vec<Gid> {
+    let user = User::from_uid(Uid::from_raw(uid)).ok().flatten();
+    let found = user.and_then(|user| getgrouplist(&CString::new(user.name).ok()?, user.gid).ok());
+    found.unwrap_or_default()
 }
 
 /// The users that called before. A remote directory may answer slowly.
@@ -73,8 +81,10 @@ mod tests {
         let user = User::from_name("daemon").expect("readable").expect("a user of every Linux");
         let own = Group::from_gid(user.gid).expect("readable").expect("it has a name").name;
         let look_up = |group: &str| KnownUser::look_up(user.uid.as_raw(), group);
-        assert_eq!(look_up(&own), KnownUser { name: "daemon".to_owned(), is_admin: true });
+        let found = look_up(&own);
+        assert!(found.is_admin && found.name == "daemon" && found.groups.contains(&own), "{found:?}");
         assert!(!look_up("limo-no-such-group").is_admin);
-        assert!(!KnownUser::look_up(4_000_000_000, &own).is_admin, "no user has this number");
+        let unknown = KnownUser::look_up(4_000_000_000, &own);
+        assert!(!unknown.is_admin && unknown.groups.is_empty(), "no user has this number");
     }
 }

@@ -49,6 +49,7 @@ impl Door {
         Ok(check((uid, geteuid().as_raw()), user, &known).map(|()| Caller {
             uid,
             user: known.name,
+            groups: known.groups,
             operator: false,
             may_only_ask: false,
         }))
@@ -75,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_submit_host_acts_for_users_that_both_machines_know_by_the_same_name() {
-        let known = |name: &str, is_admin| KnownUser { name: name.to_owned(), is_admin };
+        let known = |name: &str, is_admin| KnownUser { name: name.to_owned(), is_admin, ..KnownUser::default() };
         let check = |uid, user, of| check((uid, 841), user, &of);
         assert_eq!(check(1000, "ada", known("ada", false)), Ok(()));
         let refused = |uid, user, of| check(uid, user, of).expect_err("refused");

@@ -208,12 +208,13 @@ async fn nodes_and_their_units() {
     drained.measured = false;
     drained.units.truncate(1);
     drained.units[0].jobs.clear();
+    drained.group = Some("rack-2".into());
     let (output, asked) = answered(&["nodes"], answer(Answer::Nodes(vec![node("n1"), drained]))).await;
     let expected = "\
-        NODE  STATE    DRAW                        IDLE             MEMORY  UNIT  HARDWARE      CORES  CAP  JOBS\n\
-        n1    up       48.5 W emulated             15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8  -    3\n\
-        \x20                                                                   gpu   quadro-p2000    1/1  -    4\n\
-        n2    drained  48.5 W emulated, estimated  15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8  -    -\n\
+        NODE  STATE    GROUP   DRAW                        IDLE             MEMORY  UNIT  HARDWARE      CORES  CAP  JOBS\n\
+        n1    up       -       48.5 W emulated             15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8  -    3\n\
+        \x20                                                                           gpu   quadro-p2000    1/1  -    4\n\
+        n2    drained  rack-2  48.5 W emulated, estimated  15.0 W  1 GiB of 16 GiB  cpu   xeon            2/8  -    -\n\
         \n\
         n2: fan, by root\n";
     assert_eq!(output, printed(expected));

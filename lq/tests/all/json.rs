@@ -1,8 +1,10 @@
 //! The JSON of each command is valid, and unchanged if other programs rely on it.
 
+use std::num::NonZeroU32;
+
 use limo_client::fake::{answer, candidate, finished_job, node, running_job, waiting_job};
-use limo_model::{Band, Mode, Outcome, Power};
-use limo_proto::{Answer, Explanation, MasterToClient};
+use limo_model::{Band, Mode, Outcome, Power, Widths};
+use limo_proto::{Answer, Explanation, JobReport, MasterToClient};
 use serde_json::{Value, json};
 
 use crate::answered;
@@ -35,7 +37,17 @@ async fn jobs_have_the_keys_that_others_build_on() {
         "held_by": null, "begin_unix_ms": null, "dependencies": [], "array_id": null, "task": null, "array": null,
         "unreachable": [], "evictions_by_owner": 0, "evictions_by_reboot": 0, "checkpoint_kept_s": null, "checkpoint_failed": null,
     });
-    for key in ["energy_limit_j", "cost_limit_eur", "used_up", "packed", "explores_cap_w", "queue"] {
+    for key in [
+        "energy_limit_j",
+        "cost_limit_eur",
+        "used_up",
+        "packed",
+        "explores_cap_w",
+        "queue",
+        "nodes_least",
+        "nodes_most",
+        "nodes_planned",
+    ] {
         expected[key] = Value::Null;
     }
     for key in ["suspended_unix_ms", "suspended_by", "suspended_for_limit"] {
@@ -57,6 +69,15 @@ async fn jobs_have_the_keys_that_others_build_on() {
 }
 
 #[tokio::test]
+async fn a_moldable_job_has_its_range_of_nodes() {
+    let [least, planned, most] = [2, 4, 8].map(|nodes| NonZeroU32::new(nodes).expect("positive"));
+    let widths = Some((Widths { least, most, tasks_per_node: None }, planned));
+    let found = parsed(&["--json"], answer(Answer::Jobs(vec![JobReport { widths, ..waiting_job(3) }]))).await;
+    let nodes = ["nodes_least", "nodes_planned", "nodes_most"].map(|key| &found["jobs"][0][key]);
+    assert_eq!(nodes, [2, 4, 8]);
+}
+
+#[tokio::test]
 async fn show_and_wait_print_jobs() {
     for args in [&["show", "5", "--json"][..], &["wait", "5", "--json"]] {
         let found = parsed(args, answer(Answer::Jobs(vec![finished_job(5, Outcome::Exited(0))]))).await;
@@ -70,7 +91,7 @@ async fn nodes_say_whether_their_watts_are_measured() {
     let expected = json!({
         "schema": 1,
         "nodes": [{
-            "name": "n1", "state": "up", "reason": null, "draw_w": 48.5, "idle_w": 15.0, "measured": true,
+            "name": "n1", "state": "up", "group": null, "reason": null, "draw_w": 48.5, "idle_w": 15.0, "measured": true,
             "emulated": true, "memory_bytes": 17_179_869_184_i64, "memory_used_bytes": 1_073_741_824, "energy_j": 1000.0,
             "cost_eur": 0.00008, "connected": true, "unreachable_since_unix_ms": null, "held_w": 0.0, "sleep": null,
             "asleep_energy_j": 0.0, "switching_energy_j": 0.0,

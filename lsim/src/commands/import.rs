@@ -98,6 +98,10 @@ fn clean(arguments: &Cleaning) -> Result<()> {
     for note in &workload.notes {
         eprintln!("lsim: note: {note}");
     }
+    let moldable = workload.jobs.iter().filter(|job| job.moldable.is_some()).count();
+    if moldable > 0 {
+        eprintln!("lsim: note: the ranges of nodes of {moldable} jobs are left out: the format has only processors");
+    }
     if workload.jobs.is_empty() {
         bail!("no job is left to write: widen --window, --users or --first");
     }

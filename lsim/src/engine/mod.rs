@@ -24,7 +24,7 @@ mod watch;
 mod worked;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 use limo_model::{
     Band, Budgets, Curve, Dependency, Groups, JobEnd, JobShare, NodeId, Preset, Price, Profile, ProfileKey, Queues,
@@ -362,7 +362,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             request.predicted = self.predicted(index, &request);
         }
         let id = self.core.next_job();
-        let submitted = self.core.resolve_queue(&mut request).and_then(|()| self.core.submit(self.now, id, request));
+        let known = self.core.resolve_queue(&mut request, &BTreeSet::new());
+        let submitted = known.and_then(|()| self.core.submit(self.now, id, request));
         match submitted {
             Ok(()) => {
                 self.jobs.insert(id, Present { index, run: None });

@@ -34,3 +34,11 @@ pub fn read(path: &Path, platform: &Platform) -> Result<Groups> {
     }
     Ok(groups)
 }
+
+/// Returns a note that names the groups of the file whose reboots are not simulated.
+pub fn without_reboots(path: &Path, groups: &Groups) -> Option<String> {
+    let names: Vec<&str> = groups.iter().filter(|(_, spec)| spec.reboot.is_some()).map(|(name, _)| name).collect();
+    let shown = path.display();
+    let why = "only the groups of a pool have reboots in a simulation";
+    (!names.is_empty()).then(|| format!("{shown}: reboot of {} has no effect: {why}", names.join(", ")))
+}

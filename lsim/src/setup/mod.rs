@@ -303,6 +303,7 @@ impl Setup {
             (None, Some(pool)) => self.pool_groups(pool, &options, (&workload, visits.as_ref()))?,
             (None, None) => Groups::default(),
         };
+        notes.extend(self.groups.as_ref().and_then(|path| groups::without_reboots(path, &groups)));
         notes.extend(workload.notes.iter().cloned());
         notes.extend(platform_notes);
         notes.extend(check::too_large(&platform, &workload));

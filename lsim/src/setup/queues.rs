@@ -32,8 +32,11 @@ pub fn read(path: &Path, platform: &Platform, workload: &Workload) -> Result<Que
             bail!("{}: queue.{queue}: nodes: the platform has no node `{node}`", shown());
         }
     }
-    if let Some((queue, _)) = queues.iter().find(|(_, spec)| !spec.users.is_empty()) {
-        bail!("{}: queue.{queue}: users: a workload has only numbers of users", shown());
+    for (queue, spec) in queues.iter() {
+        if let Some((key, _)) = [("users", &spec.users), ("groups", &spec.groups)].iter().find(|(_, of)| !of.is_empty())
+        {
+            bail!("{}: queue.{queue}: {key}: a workload has only numbers of users", shown());
+        }
     }
     let known = || queues.iter().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
     for job in &workload.jobs {

@@ -39,3 +39,14 @@ fn wrong_groups_are_refused() {
         "lsim: g.toml: group.a: limit is 0.0 W: it must be above 0 W",
     );
 }
+
+#[test]
+fn reboots_without_effect_are_named() {
+    let group = "[group.desks]\nnodes = [\"n0001\"]\nreboot = { window = \"03:00-05:00\", defer = \"no\" }\n\
+                 [group.rack]\nnodes = [\"n0002\"]\n";
+    let folder = folder(&[("w.swf", WORKLOAD), ("p.toml", PLATFORM), ("g.toml", group)]);
+    let printed = lsim(folder.path(), RUN);
+    let note =
+        "lsim: note: g.toml: reboot of desks has no effect: only the groups of a pool have reboots in a simulation\n";
+    assert!(printed.starts_with("exit 0") && printed.contains(note), "{printed}");
+}

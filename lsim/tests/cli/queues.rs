@@ -45,6 +45,7 @@ fn wrong_queues_are_refused() {
     );
     refuse("[queue.1]\n", "lsim: q.toml: job 3 of the trace names no queue, and none is the default (queues: 1)");
     refuse("[queue.1]\nusers = [\"ada\"]\n", "lsim: q.toml: queue.1: users: a workload has only numbers of users");
+    refuse("[queue.1]\ngroups = [\"a\"]\n", "lsim: q.toml: queue.1: groups: a workload has only numbers of users");
     refuse(
         "[queue.1]\ndefault = true\n[queue.2]\ndefault = true\n",
         "lsim: q.toml: queue.1 and queue.2 are both the default: only one queue can be",

@@ -69,6 +69,16 @@ fn imported() {
     assert!(read(folder.path(), "clean.swf").contains("\n4 30 -1 500 1 -1 -1 1 1000 "));
 }
 
+#[test]
+fn ranges_of_nodes_that_are_left_out_are_named() {
+    let job = r#"{"id": 1, "subtime": 0, "walltime": 20, "res": 2, "nodes": "2-8", "profile": "a"}"#;
+    let text = format!(r#"{{"nb_res": 8, "jobs": [{job}], "profiles": {{"a": {{"type": "delay", "delay": 10}}}}}}"#);
+    let folder = folder(&[("w.json", &text)]);
+    let printed = lsim(folder.path(), "import w.json -o a.swf");
+    let note = "lsim: note: the ranges of nodes of 1 jobs are left out: the format has only processors\n";
+    assert!(printed.starts_with("exit 0") && printed.contains(note), "{printed}");
+}
+
 /// Makes two weeks. In the second, from day 7 on, one of the two processors is busy all the time; in the first, for
 /// one day.
 #[test]

@@ -3,15 +3,22 @@
 //! The promise: jobs of a queue run only on its nodes, and not while it is down. Its other limits hold at submission; a
 //! later change of them concerns new jobs only.
 
-use limo_model::{JobId, QueueSpec, Queues, Request, Time};
+use std::collections::BTreeSet;
+
+use limo_model::{JobId, QueueSpec, Queues, Request, Time, clip};
 
 use super::eligible::{reconsider, wait_again};
 use crate::cluster::Cluster;
 use crate::facts::closed_queue;
 use crate::refused::Refused;
 
-/// Fills in the queue and the time limit of a request that names none.
-pub(crate) fn resolve(queues: &Queues, request: &mut Request) -> Result<(), Refused> {
+/// Longest list of groups in a refusal, in bytes.
+const GROUPS_SHOWN: usize = 256;
+
+/// Fills in the queue and the time limit of a request that names none, and the group by which its user, who belongs to these
+/// groups, may use the queue.
+pub(crate) fn resolve(queues: &Queues, groups: &BTreeSet<String>, request: &mut Request) -> Result<(), Refused> {
+    request.queue_group = None;
     if queues.is_empty() && request.queue.is_none() {
         return Ok(());
     }
@@ -20,7 +27,9 @@ pub(crate) fn resolve(queues: &Queues, request: &mut Request) -> Result<(), Refu
         request.queue = Some(default.to_owned());
     }
     if let Some((_, spec)) = of(queues, request)? {
-        request.time_limit = request.time_limit.or(spec.default_time).or(spec.max_time);
+        let (limit, group) = (spec.default_time.or(spec.max_time), spec.group_of(groups).cloned());
+        request.time_limit = request.time_limit.or(limit);
+        request.queue_group = group;
     }
     Ok(())
 }
@@ -42,8 +51,15 @@ fn known(queues: &Queues) -> String {
 pub(super) fn check(queues: &Queues, request: &Request) -> Result<(), Refused> {
     let Some((name, spec)) = of(queues, request)? else { return Ok(()) };
     let queue = || name.clone();
-    if !spec.users.is_empty() && !spec.users.contains(&request.user) {
-        return Err(Refused::QueueForOthers { queue: queue(), user: request.user.clone() });
+    let is_for_all = spec.users.is_empty() && spec.groups.is_empty();
+    let is_member = request.queue_group.as_ref().is_some_and(|group| spec.groups.contains(group));
+    if !is_for_all && !is_member && !spec.users.contains(&request.user) {
+        let user = request.user.clone();
+        if spec.groups.is_empty() {
+            return Err(Refused::QueueForOthers { queue: queue(), user });
+        }
+        let groups = spec.groups.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        return Err(Refused::QueueForGroups { queue: queue(), user, groups: clip(groups, GROUPS_SHOWN) });
     }
     if spec.is_closed() && request.immediate {
         return Err(Refused::QueueIsDown { queue: queue() });

@@ -20,6 +20,11 @@ impl Core {
         groups.map(move |(group, (name, spec))| (name, spec, draw(group)))
     }
 
+    /// Returns the name of a node's group.
+    pub fn group_of(&self, node: &Node) -> Option<&str> {
+        self.settings().groups.iter().nth(node.group()?).map(|(name, _)| name)
+    }
+
     /// Returns true if nothing on a node keeps it from the reboot for which its turn has come.
     pub fn may_reboot(&self, id: NodeId) -> bool {
         let is_ready = |node: &Node| node.connected && node.is_awake() && node.owner.here.is_none();

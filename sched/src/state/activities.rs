@@ -1,11 +1,11 @@
 //! The present state of each node, for ledgers.
 
-use limo_model::{NodeActivity, NodeId};
+use limo_model::{NodeActivity, NodeId, Reboot};
 
 use super::{Node, Phase, Sleep, State};
 
 impl State {
-    /// Returns the state of each known node. A node that starts anew is away.
+    /// Returns the state of each known node. A node that was ordered to reboot does so until it registers again, or fails to.
     pub fn activities(&self) -> Vec<(NodeId, NodeActivity)> {
         let (mut runs, mut stands) = (vec![false; self.nodes.len()], vec![false; self.nodes.len()]);
         for job in self.active.iter().filter_map(|id| self.jobs.get(id)) {
@@ -25,6 +25,7 @@ impl State {
                 Sleep::Asleep => NodeActivity::Sleep,
                 Sleep::GoingDown => NodeActivity::Down,
                 Sleep::Waking => NodeActivity::Up,
+                Sleep::Awake if matches!(node.reboot(), Some(Reboot::Ordered { .. })) => NodeActivity::Reboot,
                 Sleep::Awake if !node.connected => NodeActivity::Away,
                 Sleep::Awake if runs && owner => NodeActivity::Both,
                 Sleep::Awake if runs => NodeActivity::Job,

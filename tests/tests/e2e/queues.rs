@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use limo_tests::{Cluster, Setup, Submitter, until};
+use nix::unistd::{Group, getegid};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -14,10 +15,17 @@ struct QueueCluster {
     _directory: TempDir,
 }
 
+/// The name of the group of the user who runs the tests.
+fn own_group() -> String {
+    Group::from_gid(getegid()).expect("readable").expect("it has a name").name
+}
+
 fn text(state: &str) -> String {
     format!(
         "[queue.short]\nnodes = [\"n1\"]\ndefault_time = \"10min\"\nmax_time = \"1h\"\nmax_nodes = 1\nstate = \"{state}\"\n\
-         [queue.long]\nnodes = [\"n2\"]\ndefault = true\n[queue.closed]\nusers = [\"nobody-there\"]\n"
+         [queue.long]\nnodes = [\"n2\"]\ndefault = true\n[queue.closed]\nusers = [\"nobody-there\"]\n\
+         [queue.group]\ngroups = [\"{}\"]\n[queue.others]\ngroups = [\"nobody-is-there\"]\n",
+        own_group()
     )
 }
 
@@ -46,7 +54,7 @@ fn queues(submitter: &Submitter) -> Vec<Value> {
 
 /// Waits until the queue `short` has this state.
 fn await_state(submitter: &Submitter, state: &str) {
-    until(&format!("short is {state}"), || (queues(submitter)[2]["state"] == state).then_some(()));
+    until(&format!("short is {state}"), || (queues(submitter)[4]["state"] == state).then_some(()));
 }
 
 #[test]
@@ -72,10 +80,16 @@ fn jobs_run_on_the_nodes_of_their_queue_and_within_its_limits() {
     let listed = submitter.lconf(&["queue", "list"]).succeeded();
     assert!(listed.starts_with("QUEUE") && listed.contains("long*") && listed.contains("1/1"), "{listed}");
     let refused = |options: &[&str], words: &str| submitter.lrun(&[options, &["true"]].concat()).failed(words);
-    refused(&["-p", "fast"], "there is no queue `fast` (queues: closed, long, short)");
+    refused(&["-p", "fast"], "there is no queue `fast` (queues: closed, group, long, others, short)");
     refused(&["-p", "short", "-t", "2h"], "the time limit of 2h is longer than the queue `short` allows: at most 1h");
     refused(&["-p", "short", "-N", "2"], "the job asks for 2 nodes: the queue `short` allows at most 1");
     refused(&["-p", "closed"], "the queue `closed` is not for ");
+    refused(&["-p", "others"], ", who is in none of its groups: nobody-is-there");
+    refused(&["--test-only", "-p", "others"], ", who is in none of its groups: nobody-is-there");
+    let member = submitter.detach(&["-p", "group", "true"]);
+    assert_eq!(submitter.wait(member), Some(0));
+    let groups: Vec<Value> = queues(submitter).iter().map(|queue| queue["groups"].clone()).collect();
+    assert_eq!(groups, [Value::Null, own_group().into(), Value::Null, "nobody-is-there".into(), Value::Null]);
     refused(&["-p", "short", "-w", "n2"], "no known node is in the queue `short` and among the nodes");
     refused(&["--test-only", "-p", "fast"], "there is no queue `fast`");
 }

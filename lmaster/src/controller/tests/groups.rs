@@ -1,7 +1,7 @@
 //! Groups of nodes of the configuration.
 
 use limo_model::{GroupTable, Groups, Power, Wait};
-use limo_proto::{Change, GroupReport, GroupsQuery};
+use limo_proto::{Change, GroupDraw, GroupReport, GroupsQuery};
 use limo_sched::Event;
 
 use super::*;
@@ -54,6 +54,14 @@ fn an_operator_sets_a_limit_until_the_settings_change_it() {
     let found = report(&mut bench);
     assert_eq!((found.limit, found.configured), (Power::from_watts(800), Power::from_watts(800)));
     assert_eq!((found.nodes.as_str(), found.known), ("n[1-2]", 1));
+    bench.node("n3");
+    let MasterToClient::Answer(answer) = bench.ask(root, Query::Nodes(NodesQuery)) else { panic!("no answer") };
+    let Answer::Nodes(nodes) = *answer else { panic!("{answer:?}") };
+    assert_eq!(nodes.iter().map(|node| node.group.as_deref()).collect::<Vec<_>>(), [Some("rack"), None]);
+    let MasterToClient::Answer(answer) = bench.ask(root, Query::Status(StatusQuery)) else { panic!("no answer") };
+    let Answer::Status(status) = *answer else { panic!("{answer:?}") };
+    let shown = GroupDraw { name: "rack".into(), draw: found.draw, limit: Power::from_watts(800) };
+    assert_eq!(status.groups, [shown]);
 }
 
 #[test]

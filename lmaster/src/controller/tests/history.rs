@@ -1,6 +1,6 @@
 //! Changes by operators are recorded, and can be undone.
 
-use limo_model::{Band, Curve, ModeSetting, Power};
+use limo_model::{Band, Curve, Groups, ModeSetting, Power, Queues};
 use limo_proto::{ChangeReport, ChangesQuery, Undo, UndoReport};
 
 use super::*;
@@ -128,4 +128,43 @@ fn an_operators_hold_is_undone_while_the_job_waits() {
     assert!(bench.controller.tx.core.job(job).is_some_and(|job| job.held.is_none()));
     change(&mut bench, root, Change::Cancel(vec![job]));
     assert_eq!(undo(&mut bench, root, held, true), Err(format!("change {held} cannot be undone: job 1 is over")));
+}
+
+#[test]
+fn states_of_queues_and_limits_of_groups_are_listed_and_undone() {
+    let mut bench = Bench::new();
+    bench.settings.queues = Queues::of_tables(toml::from_str("[short]\n").expect("tables")).expect("queues");
+    let groups = toml::from_str("[rack]\nnodes = [\"n1\"]\nlimit = \"90 W\"\n").expect("tables");
+    bench.settings.groups = Groups::of_tables(groups).expect("groups");
+    bench.input(Input::Configured(Box::new(bench.settings.clone())));
+    let root = bench.client(0);
+    let configured = changes(&mut bench, root);
+    let shown: Vec<String> = configured.iter().rev().flat_map(lines).skip(1).collect();
+    let expected = ["queues: short: none -> short: up for all nodes", "groups: rack: none -> rack: 90.0 W for n1"];
+    assert_eq!(shown, expected);
+    let set_limit = |watts| Change::GroupLimit { group: "rack".into(), limit: Power::from_watts(watts) };
+    change(&mut bench, root, Change::QueueState { queue: "short".into(), is_down: true });
+    change(&mut bench, root, set_limit(50));
+    change(&mut bench, root, set_limit(40));
+    let found = changes(&mut bench, root);
+    let shown: Vec<String> = found[..3].iter().rev().flat_map(lines).collect();
+    let expected = [
+        "queue short: up, as configured -> down",
+        "limit of group rack: 90.0 W, as configured -> 50.0 W",
+        "limit of group rack: 50.0 W -> 40.0 W",
+    ];
+    assert_eq!(shown, expected);
+    let [second, first, queue] = [0, 1, 2].map(|at| found[at].number);
+    let refused = undo(&mut bench, root, first, false).expect_err("changed since");
+    assert_eq!(refused, format!("change {first} of limit of group rack was overwritten by change {second}"));
+    undo(&mut bench, root, second, false).expect("possible");
+    undo(&mut bench, root, first, false).expect("possible again");
+    undo(&mut bench, root, queue, false).expect("possible");
+    let settings = bench.controller.tx.core.settings();
+    assert_eq!(settings.groups.get("rack").map(|of| of.limit_by_operator), Some(None));
+    assert_eq!(settings.queues.get("short").map(|of| of.down_by_operator), Some(None));
+    bench.settings.queues = Queues::default();
+    bench.input(Input::Configured(Box::new(bench.settings.clone())));
+    let refused = undo(&mut bench, root, queue, true).expect_err("it is gone");
+    assert_eq!(refused, format!("change {queue} cannot be undone: queue `short` no longer exists"));
 }

@@ -47,6 +47,7 @@ mod warnings;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use limo_feeds::grid::{Arbiter, Source};
 use limo_journal::{Batch, ChangeItem, ChangeRow, Entry, NodeRow, ReadingRow, Recovered, StateRow, Submission};
@@ -312,8 +313,14 @@ impl Bench {
     }
 
     fn client(&mut self, uid: u32) -> PeerId {
+        self.member(uid, &[])
+    }
+
+    /// Connects a client of a user who belongs to these groups.
+    fn member(&mut self, uid: u32, groups: &[&str]) -> PeerId {
         let peer = self.peer();
-        let caller = Caller { uid, user: format!("user{uid}"), operator: uid == 0, may_only_ask: false };
+        let groups = Arc::new(groups.iter().map(|group| (*group).to_owned()).collect());
+        let caller = Caller { uid, user: format!("user{uid}"), groups, operator: uid == 0, may_only_ask: false };
         self.input(Input::ClientConnected(peer, caller));
         peer
     }

@@ -87,6 +87,40 @@ fn a_queue_refuses_what_it_does_not_accept_and_starts_nothing_while_it_is_down()
 }
 
 #[test]
+fn members_of_a_queues_groups_may_use_it_whatever_the_client_claims() {
+    let mut bench = Bench::new();
+    let text = "[shared]\nusers = [\"user7\"]\ngroups = [\"chem\", \"physics\"]\n";
+    configure(&mut bench, Queues::of_tables(toml::from_str(text).expect("tables")).expect("queues"));
+    let claims = |key| {
+        exec_with(key, |exec| {
+            exec.request.queue = Some("shared".to_owned());
+            exec.request.queue_group = Some("physics".to_owned());
+        })
+    };
+    let stranger = bench.member(8, &["art"]);
+    bench.say(stranger, claims(1));
+    let reason = "the queue `shared` is not for user8, who is in none of its groups: chem, physics";
+    assert_eq!(refusal(bench.heard(stranger).last()), reason);
+    let [user, member] = [bench.client(7), bench.member(9, &["art", "physics"])];
+    for (client, key) in [(user, 2), (member, 3)] {
+        bench.say(client, claims(key));
+        assert!(words(&bench.heard(client)).contains(&"Accepted".to_owned()));
+    }
+    let by_groups: Vec<Option<String>> = bench
+        .disk
+        .entries
+        .iter()
+        .filter_map(|(_, entry)| match entry {
+            Entry::Event(Event::Submitted { request, .. }) => Some(request.queue_group.clone()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(by_groups, [None, Some("physics".to_owned())], "the journal has the group that counted");
+    // The next process accepts the recorded jobs without a look-up.
+    assert_eq!(bench.killed().controller.tx.core.waiting(), 2);
+}
+
+#[test]
 fn an_operator_takes_a_queue_down_and_up_whatever_its_settings_say() {
     let mut bench = Bench::new();
     configure(&mut bench, queues("up"));

@@ -1,6 +1,6 @@
 //! Daily reboots: the turn of a node, its order, and the proof by its boot id.
 
-use limo_model::{DayWindow, GroupTable, Groups};
+use limo_model::{DayWindow, GroupTable, Groups, NodeActivity};
 use limo_proto::NodeState;
 
 use super::sleep::killed;
@@ -83,6 +83,14 @@ fn another_boot_id_proves_the_reboot() {
     assert_eq!(shown(&mut bench).0, NodeState::Unreachable);
     register(&mut bench, "another boot");
     assert_eq!(shown(&mut bench), (NodeState::Up, None));
+    bench.pass(Span::from_secs(60));
+    bench.input(Input::Stop);
+    let in_state = |state| {
+        let rows = bench.disk.states.values().filter(|row| row.state == state);
+        rows.map(|row| row.span.ms() / 1_000).sum::<i64>()
+    };
+    assert_eq!(in_state(NodeActivity::Reboot), 30);
+    assert_eq!(in_state(NodeActivity::Away), 0, "it was expected to be away");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn a_client_cannot_act_for_another_user() {
 fn a_client_that_may_only_ask_changes_nothing() {
     let mut bench = Bench::new();
     let client = bench.peer();
-    let caller = Caller { uid: 9, user: "graphs".into(), operator: false, may_only_ask: true };
+    let caller = Caller { uid: 9, user: "graphs".into(), groups: Arc::default(), operator: false, may_only_ask: true };
     bench.input(Input::ClientConnected(client, caller));
     let mode = ClientToMaster::ChangeConf(Box::new(Change::Mode(ModeSetting::Auto)));
     for message in [exec(1), mode, ClientToMaster::TakeUp { job: JobId(1), take: true }] {

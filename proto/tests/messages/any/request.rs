@@ -58,6 +58,7 @@ pub fn request() -> impl Strategy<Value = Request> {
             malleable: immediate,
             widths: deadline.map(|_| Widths { least: MANY, most: MANY, tasks_per_node: immediate.then_some(MANY) }),
             predicted: deadline.into_iter().map(predicted).collect(),
+            queue_group: immediate.then(|| "physics".to_owned()),
             restart: Restart {
                 most: immediate.then_some(3),
                 checkpoint: deadline.map(|at| CheckpointEvery::Span(Span::from_ms(at.unix_ms()))),

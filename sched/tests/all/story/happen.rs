@@ -167,7 +167,7 @@ impl Story {
     }
 
     /// The words are `NAME [nodes=n0,n1] [wait=1h] [default-time=10min] [max-time=1h] [max-nodes=1] [users=user,other]
-    /// [down] [default]` for each queue, with `/` between queues.
+    /// [groups=physics] [down] [default]` for each queue, with `/` between queues.
     fn queues(&mut self, words: &[&str]) {
         let queue = |words: &[&str]| {
             let given = fields(words);
@@ -179,6 +179,7 @@ impl Story {
                 max_time: given.get("max-time").map(|text| parse(text)),
                 max_nodes: given.get("max-nodes").map(|text| parse(text)),
                 users: list("users").map(str::to_owned).collect(),
+                groups: list("groups").map(str::to_owned).collect(),
                 is_down: given.contains_key("down"),
                 down_by_operator: None,
                 is_default: given.contains_key("default"),

@@ -361,13 +361,15 @@ impl Story {
             explore: given.contains_key("explore"),
             queue: given.get("queue").map(|text| (*text).to_owned()),
             predicted: Vec::new(),
+            queue_group: None,
             restart: Restart { most: given.get("restarts").map(|text| parse(text)), ..Restart::default() },
             malleable: given.contains_key("malleable"),
             widths: range.and_then(|NodeRange { least, most }| {
                 (least < most).then_some(Widths { least, most, tasks_per_node: None })
             }),
         };
-        if let Err(refused) = self.world.core.resolve_queue(&mut request) {
+        let groups = given.get("groups").into_iter().flat_map(|text| text.split(',')).map(str::to_owned).collect();
+        if let Err(refused) = self.world.core.resolve_queue(&mut request, &groups) {
             return self.say(&format!("refused {name} {refused}"));
         }
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
