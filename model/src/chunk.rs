@@ -8,8 +8,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::id::NodeId;
-use crate::job::{Part, Request, nodes};
+use crate::job::Request;
 use crate::memory::Memory;
+use crate::placement::{Part, nodes};
 
 /// The resources of one chunk, all on one node. A [`crate::Request`] has a number of equal ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::chunk::{Arrange, Cores};
-use crate::job::{Part, Request, nodes};
+use crate::job::Request;
+use crate::placement::{Part, nodes};
 use crate::widths::Widths;
 
 /// Most tasks of one job: a node keeps two pipes open for each of its tasks.

@@ -8,7 +8,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::job::{Part, Request, nodes};
+use crate::job::Request;
+use crate::placement::{Part, nodes};
 
 /// Most nodes of a range.
 pub const WIDTH_LIMIT: u32 = 100_000;
