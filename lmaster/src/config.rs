@@ -322,7 +322,7 @@ fn kept(resolution: Option<Span>, keep: Option<Span>) -> Result<Kept> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_sched::{Allocation, Preempt, PriceRule};
+    use limo_sched::{Allocation, MarginRule, Preempt, PriceRule};
 
     fn settings(file: &str, flags: &[&str]) -> Result<ProgramSettings, String> {
         let dir = tempfile::tempdir().expect("a directory");
@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn flags_come_before_the_file_and_the_file_before_defaults() {
         let file = "ack_timeout = \"5s\"\nkill_grace = \"1min\"\n[policy]\nprice_threshold = \"60 EUR/MWh\"\ndepth = 7\n\
-             allocation = \"contiguous\"\nmonitor_every = \"5min\"\nhold_after = \"0s\"\npreempt = \"suspend\"\n";
+             allocation = \"contiguous\"\nmonitor_every = \"5min\"\nhold_after = \"0s\"\npreempt = \"suspend\"\nmargin = \"sum\"\n";
         let settings = settings(file, &["--ack-timeout", "1s", "--price-quantile-permille", "250"]).expect("good");
         assert_eq!(settings.controller.ack_timeout, Span::from_secs(1));
         assert_eq!(settings.controller.kill_grace, Span::from_secs(60));
@@ -349,7 +349,7 @@ mod tests {
         let options = settings.controller.options;
         assert_eq!((options.depth, options.allocation), (7, Allocation::Contiguous));
         assert_eq!((options.monitor_every, options.hold_after), (Span::from_secs(300), Span::ZERO));
-        assert_eq!(options.preempt, Preempt::Suspend);
+        assert_eq!((options.preempt, options.margin), (Preempt::Suspend, MarginRule::Sum));
         assert_eq!(options.price_rule, PriceRule::QuantilePermille(250));
         assert_eq!(settings.listen, None, "the port is open only if asked for");
     }
@@ -387,6 +387,7 @@ mod tests {
         refused("[policy]\nstale_after = \"1s\"\n", &[], "readings_every is 1s");
         refused("readings_resolution = \"10s\"\n", &[], "readings_resolution is 10s: it must be 1min to 1d");
         refused("", &["--readings-keep", "30s"], "readings_keep is 30s: at least one interval of 1min must be kept");
+        refused("", &["--margin", "none"], "`none` is not a margin: job, sum");
         refused("", &["--preempt", "kill"], "`kill` is not a measure of preemption");
         let both = "[policy]\nprice_threshold = \"60 EUR/MWh\"\nprice_quantile_permille = 5\n";
         refused(both, &[], "exclude each other");
