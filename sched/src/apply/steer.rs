@@ -13,8 +13,9 @@ use crate::refused::Refused;
 use crate::round::Await;
 use crate::state::{Change, Job, Phase, Running, State};
 
-/// Bounds of the measured draw, in thousandths of the expected draw, which prevent division by zero and overflow.
-const MEASURED: (i64, i64) = (1, 100_000);
+/// Bounds of the measured draw, in thousandths of the expected draw, which prevent division by zero and overflow. A draw
+/// above them would not be believed: caps would not hold it.
+const MEASURED: (i64, i64) = (1, 1_000_000_000);
 
 /// Least difference to the believed draw, in thousandths, at which a reading corrects it. Noise of meters is smaller.
 /// The reserve below the upper limit is twice as large.
