@@ -38,7 +38,7 @@ pub use arrivals::Arrivals;
 pub use clock::Clock;
 pub use job::{Assignment, Job, Phase, Running};
 pub(crate) use learned::{LearnedValues, hour_of_week};
-pub(crate) use margin::Margin;
+pub(crate) use margin::JobMargin;
 pub(crate) use node::Change;
 pub use node::{Drained, Held, Node, Owner, Reading, Sleep};
 pub use parts::{PartEnd, joined};

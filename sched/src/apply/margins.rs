@@ -18,7 +18,7 @@ use crate::cluster::Cluster;
 use crate::options::MarginRule;
 #[cfg(debug_assertions)]
 use crate::state::State;
-use crate::state::{Job, Margin, Phase};
+use crate::state::{Job, JobMargin, Phase};
 
 /// Correlation of the errors of two jobs, in thousandths: those of one application drift together.
 const CORRELATION: i128 = 20;
@@ -59,10 +59,10 @@ pub(crate) fn divide(cluster: &mut Cluster, now: Time) {
 pub(super) fn apply_rule(cluster: &mut Cluster, now: Time) {
     let rule = cluster.state.settings.options.margin;
     let active = cluster.state.active.iter().filter_map(|id| Some((id, cluster.state.jobs.get(id)?)));
-    let mut jobs: Vec<(Reverse<Time>, JobId, Margin)> = active.filter_map(|(id, job)| margin(id, job)).collect();
+    let mut jobs: Vec<(Reverse<Time>, JobId, JobMargin)> = active.filter_map(|(id, job)| margin(id, job)).collect();
     jobs.sort_unstable_by_key(|(end, id, _)| (*end, *id));
     let (mut sum, mut divided) = (SumMargin::default(), Power::ZERO);
-    for (_, id, Margin { whole, counted }) in jobs {
+    for (_, id, JobMargin { whole, counted }) in jobs {
         let is_shared = rule == MarginRule::Sum && cluster.state.jobs.get(id).is_some_and(|job| !job.is_paused());
         let share = if is_shared {
             sum.add(whole);
@@ -91,7 +91,7 @@ pub(crate) fn are_enough(state: &State) -> bool {
 }
 
 /// Returns the latest end of a job with a margin, and the margin.
-fn margin(id: JobId, job: &Job) -> Option<(Reverse<Time>, JobId, Margin)> {
+fn margin(id: JobId, job: &Job) -> Option<(Reverse<Time>, JobId, JobMargin)> {
     let assignment = job.assignment().filter(|assignment| assignment.margin.whole > Power::ZERO)?;
     let is_sure = job.request.time_limit.is_some_and(|limit| limit <= assignment.estimate.duration);
     let end = job.estimated_end().filter(|_| is_sure).unwrap_or(Time::MAX);

@@ -18,7 +18,7 @@ use crate::options::MarginRule;
 use crate::plan::{Plan, Start, Violation};
 use crate::policy::{plan as make_plan, steer};
 use crate::round::{Await, Command, Finished, Round};
-use crate::state::{Assignment, Job, Margin, Phase, Sleep, State};
+use crate::state::{Assignment, Job, JobMargin, Phase, Sleep, State};
 use crate::view::View;
 
 /// Makes, checks and executes one plan. Returns true if a further plan could start more.
@@ -330,7 +330,7 @@ fn begin(
         after,
         pending: Power::ZERO,
         measures: start.explores || job.request.cap.is_some(),
-        margin: Margin { whole: margin, counted: margin },
+        margin: JobMargin { whole: margin, counted: margin },
     };
     if with_caps || !assignment.after.is_empty() {
         assignment.pending = assignment.draw_of_units();

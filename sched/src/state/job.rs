@@ -9,7 +9,7 @@ use limo_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::margin::Margin;
+use super::margin::JobMargin;
 use super::parts::PartEnd;
 use crate::round::{Account, Await};
 
@@ -97,8 +97,8 @@ pub struct Assignment {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub measures: bool,
     /// The margin of its prediction, if the margin of a sum of jobs is divided among them.
-    #[serde(default, skip_serializing_if = "Margin::is_none")]
-    pub(crate) margin: Margin,
+    #[serde(default, skip_serializing_if = "JobMargin::is_none")]
+    pub(crate) margin: JobMargin,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

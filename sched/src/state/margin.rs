@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 /// The margin of a predicted job above its mean draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Margin {
+pub(crate) struct JobMargin {
     pub whole: Power,
     /// The part of it that is in the estimate.
     pub counted: Power,
 }
 
-impl Margin {
+impl JobMargin {
     pub(super) fn is_none(&self) -> bool {
         self.whole.is_zero()
     }

@@ -170,7 +170,7 @@ fn a_node_does_not_fall_asleep_above_a_divided_limit() {
         let limits = Curve::constant(Band::new(Power::ZERO, watts(high)).expect("a band"));
         core.apply(at(0), &Event::LimitsSet { limits, by: "root".into() }).expect("limits");
         let chosen = Overrides::of(&[PartRule::Caps(caps)]).expect("one part");
-        let options = Options { chosen, ..core.settings().options.clone() };
+        let options = Options { chosen, ..core.settings().options };
         core.apply(at(0), &Event::PolicySet { preset: Preset::Easy, options, by: "root".into() }).expect("a policy");
         let broken = Violation::UpperLimit { draw: watts(55), high: watts(high) };
         assert_eq!(exceeds(&core), if expected { vec![broken] } else { Vec::new() }, "{high} W, {caps:?}");
