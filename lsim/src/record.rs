@@ -151,6 +151,39 @@ pub struct BudgetPeriod {
     pub spent: Energy,
 }
 
+/// Errors of the predicted draws of jobs, each by the prediction with which the job started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PredictionErrors {
+    pub jobs: u64,
+    /// Sum of the measured mean draws.
+    measured: Power,
+    /// Sum of the distances of the predicted and measured draws.
+    distance: Power,
+    /// Number of jobs whose draw was at most the predicted 90 % quantile.
+    covered: u64,
+}
+
+impl PredictionErrors {
+    /// Adds a job with its predicted mean and 90 % quantile.
+    pub fn add(&mut self, measured: Power, (mean, high): (Power, Power)) {
+        self.jobs += 1;
+        self.measured += measured;
+        self.distance += (mean - measured).max(measured - mean);
+        self.covered += u64::from(measured <= high);
+    }
+
+    /// Returns the mean distance in millionths of the mean draw; `None` without a measured draw.
+    pub fn error_millionths(&self) -> Option<i128> {
+        let measured = i128::from(self.measured.mw());
+        (measured > 0).then(|| i128::from(self.distance.mw()) * 1_000_000 / measured)
+    }
+
+    /// Returns the share of the jobs whose draw was at most the quantile, in millionths.
+    pub fn covered_millionths(&self) -> i128 {
+        i128::from(self.covered) * 1_000_000 / i128::from(self.jobs.max(1))
+    }
+}
+
 /// Figures of the simulating machine, the only ones that differ between equal runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostUse {
@@ -169,6 +202,8 @@ pub struct Summary {
     pub budgets: Vec<BudgetPeriod>,
     /// Figures of the owners of nodes, if the nodes have some.
     pub pool: Option<PoolFigures>,
+    /// Errors of predictions, if a model predicts the jobs.
+    pub predictions: Option<PredictionErrors>,
     /// Rounds of the policy.
     pub rounds: u64,
     /// Plans that the checker refused.
@@ -212,4 +247,21 @@ pub trait Sink {
 
     /// Sees an attempt that the owner of a node ends. The number is that of the job's row.
     fn evicted(&mut self, _number: i64, _attempt: Attempt, _node: &str) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_predictions_are_relative_to_the_mean_draw() {
+        let mut errors = PredictionErrors::default();
+        assert_eq!((errors.error_millionths(), errors.covered_millionths()), (None, 0));
+        // 3 W too much, 5 W too little and above the quantile, and exact: 8 W of 40 W.
+        for (measured, mean, high) in [(10, 13, 15), (20, 15, 19), (10, 10, 10)] {
+            errors.add(Power::from_watts(measured), (Power::from_watts(mean), Power::from_watts(high)));
+        }
+        assert_eq!(errors.error_millionths(), Some(200_000));
+        assert_eq!((errors.jobs, errors.covered_millionths()), (3, 666_666));
+    }
 }

@@ -299,7 +299,9 @@ fn are_apart_and_free<'a>(books: &Books, mut parts: impl Iterator<Item = &'a Par
 
 /// Checks that presets with this promise start nothing that raises the draw above the upper limit.
 fn upper_limit(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
-    if !case.parts.keeps_upper_limit() {
+    // The starts of a policy that divides the limit are checked with its caps.
+    let divides = case.parts.divides() && plan.starts.is_empty();
+    if !case.parts.keeps_upper_limit() && !divides {
         return;
     }
     let switched = switched_draw(case, plan);

@@ -173,6 +173,7 @@ impl Core {
             loop {
                 apply::make_tasks(cluster, now);
                 apply::rank(cluster, now);
+                apply::divide_margins(cluster, now);
                 cluster.index.rooms = OnceLock::new();
                 thought.get_or_insert_with(|| think(cluster, now));
                 mold::choose_widths(cluster, now);

@@ -36,8 +36,8 @@ pub use event::Event;
 pub use explain::{PlannedPlace, PlannedStart, Possibility, Prospect, possibilities};
 pub use offer::OnHardware;
 pub use options::{
-    Allocation, Horizon, Knowledge, ListBy, ListOptions, Options, PoolOptions, PoolRank, Preempt, PriceRule, RankBy,
-    RankOptions, RestRule, Ties,
+    Allocation, Horizon, Knowledge, ListBy, ListOptions, MarginRule, Options, PoolOptions, PoolRank, Preempt,
+    PriceRule, RankBy, RankOptions, RestRule, Ties,
 };
 pub use plan::{Plan, Start, Violation};
 pub use policy::Weighed;

@@ -83,6 +83,34 @@ pub enum Horizon {
     Job,
 }
 
+/// The margin with which predicted jobs count against the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MarginRule {
+    /// Each job has the margin of its own prediction.
+    #[default]
+    Job,
+    /// The jobs on nodes have the margin of their sum, which is smaller.
+    Sum,
+}
+
+impl MarginRule {
+    fn is_job(&self) -> bool {
+        *self == Self::Job
+    }
+}
+
+impl FromStr for MarginRule {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "job" => Ok(Self::Job),
+            "sum" => Ok(Self::Sum),
+            _ => Err(format!("`{text}` is not a margin: job, sum")),
+        }
+    }
+}
+
 /// The strongest measure against running jobs if the draw is above the upper limit. Each includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -265,6 +293,9 @@ pub struct Options {
     /// Confidence that a job stays below the draw that counts against the limits, if a prediction gives it.
     #[serde(skip_serializing_if = "Confidence::is_ninety")]
     pub confidence: Confidence,
+    /// Whether predicted jobs count with a margin each, or with the margin of their sum.
+    #[serde(skip_serializing_if = "MarginRule::is_job")]
+    pub margin: MarginRule,
     #[serde(skip_serializing_if = "RankOptions::is_default")]
     pub ranks: RankOptions,
     #[serde(skip_serializing_if = "ListOptions::is_default")]
@@ -347,6 +378,7 @@ impl Default for Options {
             least_off: Span::from_secs(5),
             least_on: Span::from_secs(30),
             confidence: Confidence::NINETY,
+            margin: MarginRule::Job,
             ranks: RankOptions::default(),
             lists: ListOptions::default(),
             pool: PoolOptions::default(),

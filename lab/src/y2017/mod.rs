@@ -265,6 +265,7 @@ impl Simulation<'_> {
             steering: Steering::default(),
             budgets: if self.is_budgeted() { vec![period] } else { Vec::new() },
             pool: None,
+            predictions: None,
             rounds: *rounds,
             violations: 0,
             host: HostUse::default(),

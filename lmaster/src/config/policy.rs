@@ -7,7 +7,7 @@ use limo_model::{
     RestartLimits, Span, as_text,
 };
 use limo_sched::{
-    Allocation, Knowledge, ListBy, ListOptions, Options, PoolOptions, PoolRank, Preempt, PriceRule, RankBy,
+    Allocation, Knowledge, ListBy, ListOptions, MarginRule, Options, PoolOptions, PoolRank, Preempt, PriceRule, RankBy,
     RankOptions, RestRule, Ties,
 };
 use serde::Deserialize;
@@ -119,6 +119,10 @@ pub(super) struct PolicyLayer {
     /// [default: 900]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_CONFIDENCE_PERMILLE")]
     confidence_permille: Option<u32>,
+    /// Margins of predicted jobs against the limits: job for one each, sum for that of the sum of all jobs on nodes [default:
+    /// job]
+    #[arg(long, value_name = "RULE", env = "LIMO_MARGIN")]
+    margin: Option<MarginRule>,
     /// Additional reserve when running jobs get power back, in thousandths of the upper limit [default: 20]
     #[arg(long, value_name = "PERMILLE", env = "LIMO_STEER_MARGIN_PERMILLE")]
     steer_margin_permille: Option<u32>,
@@ -228,6 +232,7 @@ impl PolicyLayer {
             sparing: self.sparing.or(under.sparing),
             cap_factor_permille: self.cap_factor_permille.or(under.cap_factor_permille),
             confidence_permille: self.confidence_permille.or(under.confidence_permille),
+            margin: self.margin.or(under.margin),
             steer_margin_permille: self.steer_margin_permille.or(under.steer_margin_permille),
             least_off: self.least_off.or(under.least_off),
             least_on: self.least_on.or(under.least_on),
@@ -303,6 +308,7 @@ impl PolicyLayer {
             sparing: not_negative("sparing", self.sparing, default.sparing)?,
             cap_factor_permille: factor,
             confidence: self.confidence_permille.map_or(Ok(default.confidence), confidence)?,
+            margin: self.margin.unwrap_or(default.margin),
             steer_margin_permille: permille(
                 "steer_margin_permille",
                 self.steer_margin_permille.unwrap_or(default.steer_margin_permille),

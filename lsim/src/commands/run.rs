@@ -8,7 +8,7 @@ use limo_model::{Span, decimal};
 
 use crate::engine::simulate;
 use crate::output::{Metrics, Output, Records, beside, pool};
-use crate::record::{Heading, Steering, Summary, Window};
+use crate::record::{Heading, PredictionErrors, Steering, Summary, Window};
 use crate::setup::Setup;
 
 #[derive(Debug, clap::Args)]
@@ -69,6 +69,13 @@ impl Arguments {
     }
 }
 
+/// Describes the errors of predictions.
+fn predictions(errors: &PredictionErrors) -> String {
+    let Some(error) = errors.error_millionths() else { return format!("{} jobs", errors.jobs) };
+    let (error, covered) = (shown(error * 100, 1), shown(errors.covered_millionths() * 100, 1));
+    format!("{} jobs, mean error {error} % of the mean draw, {covered} % at most the 90 % quantile", errors.jobs)
+}
+
 /// Formats the main figures, one a line.
 fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
     let mut table = String::new();
@@ -111,6 +118,9 @@ fn table(heading: &Heading, metrics: &Metrics, summary: &Summary) -> String {
     let Steering { caps, suspended, requeued, .. } = summary.steering;
     if caps + suspended + requeued > 0 {
         line("steering", format!("{caps} changes of a node's caps, {suspended} suspended, {requeued} requeued"));
+    }
+    if let Some(errors) = &summary.predictions {
+        line("predictions", predictions(errors));
     }
     for (name, value) in summary.pool.iter().flat_map(pool::lines) {
         line(&name, value);

@@ -6,7 +6,7 @@ use limo_profiles::predict::{ExpectedDraw, Features, FinishedJob, Predictor, Set
 use limo_sched::{Event, OnHardware, Phase};
 
 use super::{Load, Run, Simulation, SimulationError};
-use crate::record::{Fate, Sink};
+use crate::record::{Fate, PredictionErrors, Sink};
 
 /// Seed of the random choices of each training.
 const SEED: u64 = 1;
@@ -21,6 +21,7 @@ pub struct Predictions {
     /// Number of rows, and time, of the last training.
     trained: usize,
     tried: Option<Time>,
+    pub errors: PredictionErrors,
 }
 
 impl<L: Load, S: Sink> Simulation<'_, L, S> {
@@ -66,8 +67,11 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         let submitted = self.load.row(index, Fate::Unfinished).submit;
         let row = FinishedJob { features, mean, peak: mean, nameplate, duration: span, submitted, ended: self.now };
         let predicted = request.predicted.iter().find(|of| of.hardware == on.hardware && of.cores == on.cores);
-        let expected = predicted.map(ExpectedDraw::from);
+        let (expected, draws) = (predicted.map(ExpectedDraw::from), predicted.map(|of| (of.mean, of.high)));
         let Some(predictions) = &mut self.predictions else { return Ok(()) };
+        if let Some(draws) = draws {
+            predictions.errors.add(mean, draws);
+        }
         if let Some(model) = &mut predictions.model {
             model.observe(&row, expected.as_ref());
         }

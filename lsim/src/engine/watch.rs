@@ -48,6 +48,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             pool: self
                 .visiting
                 .map(|visiting| visiting.close(self.now, (&self.core, self.load.visits(), self.load.start()))),
+            predictions: self.predictions.map(|predictions| predictions.errors),
             rounds: self.rounds,
             violations: self.core.sums().rejected_plans,
             host: HostUse::default(),

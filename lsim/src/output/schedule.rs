@@ -8,7 +8,7 @@ use limo_model::{Energy, Money, Time};
 use super::json::Json;
 use super::metrics::Metrics;
 use super::pool;
-use crate::record::{BudgetPeriod, ByState, Heading, HostUse, Summary};
+use crate::record::{BudgetPeriod, ByState, Heading, HostUse, PredictionErrors, Summary};
 
 /// Returns the file's text; without `host`, the part that equal runs share.
 pub fn text(heading: &Heading, metrics: &Metrics, summary: &Summary, host: Option<HostUse>) -> String {
@@ -26,6 +26,9 @@ pub fn text(heading: &Heading, metrics: &Metrics, summary: &Summary, host: Optio
         if let Some(figures) = &summary.pool {
             json.key("pool").object(|json| pool::write(json, figures));
         }
+        if let Some(errors) = &summary.predictions {
+            json.key("predictions").object(|json| predictions(json, errors));
+        }
         json.key("rounds").int(i128::from(summary.rounds));
         json.key("violations").int(i128::from(summary.violations));
         json.key("versions").object(|json| json.key("lsim").text(env!("CARGO_PKG_VERSION")));
@@ -35,6 +38,16 @@ pub fn text(heading: &Heading, metrics: &Metrics, summary: &Summary, host: Optio
         }
     });
     json.into_text()
+}
+
+fn predictions(json: &mut Json, errors: &PredictionErrors) {
+    json.key("jobs").int(i128::from(errors.jobs));
+    json.key("mean_error_share");
+    match errors.error_millionths() {
+        Some(error) => json.decimal(error, 6),
+        None => json.null(),
+    }
+    json.key("below_quantile_share").decimal(errors.covered_millionths(), 6);
 }
 
 fn run(json: &mut Json, heading: &Heading) {

@@ -1,5 +1,7 @@
 //! Predictions from the jobs that have ended: their effect under an upper limit. Calculated by hand.
 
+use tempfile::TempDir;
+
 use super::{column, folder, lsim, read};
 
 /// Four nodes that draw 10 W idle. By the nameplate a job draws 40 W more, in truth 10 W.
@@ -10,8 +12,8 @@ const PLATFORM: &str = "[[nodes]]\nname = \"n\"\ncount = 4\nidle = \"10 W\"\n[[n
 /// The limit leaves 85 W above idle: two jobs by the nameplate.
 const LIMITS: &str = "time,low_w,high_w\n0,,125\n";
 
-/// Returns the ends of 44 jobs of 200 s, in seconds.
-fn ends(options: &str) -> Vec<i64> {
+/// Returns the ends of 44 jobs of 200 s, in seconds, and the printed line about predictions.
+fn ends(options: &str) -> (Vec<i64>, Option<String>) {
     let job = |id| format!("{{\"id\": {id}, \"subtime\": 0, \"res\": 1, \"profile\": \"d\", \"application\": \"cg\"}}");
     let jobs: Vec<String> = (1..=44).map(job).collect();
     let profiles = "{\"d\": {\"type\": \"delay\", \"delay\": 200}}";
@@ -24,15 +26,71 @@ fn ends(options: &str) -> Vec<i64> {
     let mut ends: Vec<i64> =
         column(&jobs, "finish_time").iter().map(|end| end.parse().expect("whole seconds")).collect();
     ends.sort_unstable();
-    ends
+    let line = printed.lines().find(|line| line.starts_with("predictions"));
+    (ends, line.map(str::to_owned))
 }
 
 /// A model needs 20 jobs, which end at 2000 s. From then on four jobs run at once, as 85 W allow.
 #[test]
 fn jobs_that_are_predicted_from_earlier_ones_use_the_limit() {
     let twos: Vec<i64> = (0..44).map(|job| 200 * (job / 2 + 1)).collect();
-    assert_eq!(ends(""), twos);
+    assert_eq!(ends(""), (twos.clone(), None));
     let fours = (0..24).map(|job| 2_000 + 200 * (job / 4 + 1));
     let expected: Vec<i64> = twos.iter().copied().take(20).chain(fours).collect();
-    assert_eq!(ends("--predict"), expected);
+    // Job 21 starts when job 19 ends, before the end of job 20 makes the model. All jobs draw the same.
+    let line = "predictions     23 jobs, mean error 0.0 % of the mean draw, 100.0 % at most the 90 % quantile";
+    assert_eq!(ends("--predict"), (expected, Some(line.to_owned())));
+}
+
+/// Writes 600 jobs of different applications, whose draws vary around 100 W by the sum of four random numbers, and 100
+/// nodes with a nameplate of 200 W.
+fn varied() -> TempDir {
+    let mut state = 7_u64;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let (mut jobs, mut profiles, mut applications) = (Vec::new(), Vec::new(), String::new());
+    for id in 1..=600 {
+        let draw = 20 + (0..4).map(|_| random(41)).sum::<u64>();
+        let secs = 1_000 + random(4_000);
+        applications.push_str(&format!("a{id} = {{ power = \"{draw} W\", duration = \"{secs}s\" }}\n"));
+        profiles.push(format!("\"d{id}\": {{\"type\": \"delay\", \"delay\": {secs}}}"));
+        jobs.push(format!(
+            "{{\"id\": {id}, \"subtime\": 0, \"res\": 1, \"walltime\": 7200, \"profile\": \"d{id}\", \"application\": \"a{id}\"}}"
+        ));
+    }
+    let (jobs, profiles) = (jobs.join(", "), profiles.join(", "));
+    let workload = format!("{{\"nb_res\": 100, \"jobs\": [{jobs}], \"profiles\": {{{profiles}}}}}");
+    let platform = format!(
+        "[[nodes]]\nname = \"n\"\ncount = 100\nidle = \"10 W\"\n[[nodes.unit]]\nname = \"cpu\"\nhardware = \"node\"\n\
+         kind = \"cpu\"\ncores = 1\nnameplate = \"200 W\"\n[nodes.unit.application]\n{applications}"
+    );
+    folder(&[("w.json", &workload), ("p.toml", &platform), ("l.csv", "time,low_w,high_w\n0,,6000\n")])
+}
+
+/// The limit leaves 5 kW above idle. The draws have a deviation of 23.7 W, so 99 % are below 155 W: room for 32 jobs. The
+/// margin of the sum of 45 jobs is 55 W * sqrt(0.98 / 45 + 0.02), 11 W for each.
+#[test]
+fn the_margin_of_a_sum_runs_more_jobs_and_keeps_the_limit() {
+    let folder = varied();
+    let run = |margin: &str| {
+        let run = "run --trace w.json --platform p.toml --limits l.csv --policy powercap --predict --json";
+        let options = format!("--set confidence-permille=990 --set margin={margin} --out {margin}");
+        let printed = lsim(folder.path(), &format!("{run} {options}"));
+        assert!(printed.starts_with("exit 0"), "{printed}");
+        let json = read(folder.path(), &format!("{margin}/schedule.json"));
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        let figure = |key: &str| json[key].as_f64().expect("a number");
+        assert_eq!(figure("violations"), 0.0);
+        println!(
+            "margin={margin}: makespan {} s, outside limits {}",
+            figure("makespan_s"),
+            figure("outside_limits_share")
+        );
+        (figure("makespan_s"), figure("outside_limits_share"))
+    };
+    let ((job, _), (sum, outside)) = (run("job"), run("sum"));
+    assert!(sum < 0.9 * job, "{sum} s with the margin of the sum, {job} s with those of the jobs");
+    assert!(outside <= 0.01, "above the limit in {outside} of the time");
 }

@@ -150,7 +150,7 @@ fn settings() {
     };
     run(
         "depht=3",
-        "lsim: --set: unknown key `depht` (known: admission, allocation, band-weight, cap-factor-permille, caps, confidence-permille, default-duration, depth, hold-after, idle, lead, least-off, least-on, list-by, max-delay, max-evicted-run, max-owner-restarts, max-reboot-restarts, max-restarts, monitor-every, order, placement, plan-steps, pool-knowledge, pool-rank, pool-seed, pool-ties, pool-window, preempt, price-hysteresis, price-quantile-permille, price-threshold, rank-by, rare-gap, relaxed-factor, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, think-every, waiting-weight, window-permille, window-waits); `lsim policies` explains them",
+        "lsim: --set: unknown key `depht` (known: admission, allocation, band-weight, cap-factor-permille, caps, confidence-permille, default-duration, depth, hold-after, idle, lead, least-off, least-on, list-by, margin, max-delay, max-evicted-run, max-owner-restarts, max-reboot-restarts, max-restarts, monitor-every, order, placement, plan-steps, pool-knowledge, pool-rank, pool-seed, pool-ties, pool-window, preempt, price-hysteresis, price-quantile-permille, price-threshold, rank-by, rare-gap, relaxed-factor, reserve-permille, rest, sparing, steer-lead, steer-margin-permille, think-every, waiting-weight, window-permille, window-waits); `lsim policies` explains them",
     );
     run(
         "monitor-every=600",

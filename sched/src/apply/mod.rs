@@ -9,6 +9,7 @@ mod groups;
 mod jobs;
 mod known;
 mod lost;
+mod margins;
 mod nodes;
 mod owners;
 mod parts;
@@ -43,6 +44,9 @@ pub(crate) use awaits::{next_overdue, overdue, unconfirmed_caps, wait_for, wait_
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
 pub(crate) use jobs::{dequeue, with_times};
 pub(crate) use known::check_removal;
+#[cfg(debug_assertions)]
+pub(crate) use margins::are_enough;
+pub(crate) use margins::divide as divide_margins;
 pub(crate) use nodes::{settle, switch, take};
 pub(crate) use owners::evict_due;
 pub(crate) use pause::{check_resume, check_suspend};
@@ -102,7 +106,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::PricesSet { prices, by } => settings::prices(cluster, now, prices.as_ref(), by),
         Event::GridLimited { limits } => settings::grid_limits(cluster, now, limits),
         Event::ModeSet { mode, .. } => settings::mode(cluster, *mode),
-        Event::PolicySet { preset, options, .. } => settings::policy(cluster, *preset, *options),
+        Event::PolicySet { preset, options, .. } => settings::policy(cluster, now, (*preset, *options)),
         Event::ProfileSet { key, profile, .. } => settings::profile(cluster, key, *profile),
         Event::VariationSet { factors, .. } => settings::variation(cluster, factors),
         Event::Held { job, by } => eligible::held(cluster, now, *job, by),

@@ -7,6 +7,7 @@ use limo_model::{
     SlowdownKey, Time, VariationKey,
 };
 
+use super::margins;
 use super::nodes::{judge_caps, settle, settle_nodes};
 use crate::cluster::Cluster;
 use crate::mode::follow_setting;
@@ -50,7 +51,7 @@ pub(super) fn mode(cluster: &mut Cluster, mode: ModeSetting) -> Result<(), Refus
     Ok(())
 }
 
-pub(super) fn policy(cluster: &mut Cluster, preset: Preset, options: Options) -> Result<(), Refused> {
+pub(super) fn policy(cluster: &mut Cluster, now: Time, (preset, options): (Preset, Options)) -> Result<(), Refused> {
     let parts = options.parts_of(preset);
     if let Some(why) = parts.senseless() {
         return Err(Refused::Senseless { why });
@@ -64,6 +65,7 @@ pub(super) fn policy(cluster: &mut Cluster, preset: Preset, options: Options) ->
         settings.arrivals = Arrivals::default();
     }
     take_parts(cluster);
+    margins::apply_rule(cluster, now);
     if !cluster.state.counts_begins() {
         cluster.state.session_begins.clear();
     }

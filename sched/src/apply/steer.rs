@@ -13,8 +13,9 @@ use crate::refused::Refused;
 use crate::round::Await;
 use crate::state::{Change, Job, Phase, Running, State};
 
-/// Bounds of the measured draw, in thousandths of the expected draw, which prevent division by zero and overflow.
-const MEASURED: (i64, i64) = (1, 100_000);
+/// Bounds of the measured draw, in thousandths of the expected draw, which prevent division by zero and overflow. A draw
+/// above them would not be believed: caps would not hold it.
+const MEASURED: (i64, i64) = (1, 1_000_000_000);
 
 /// Least difference to the believed draw, in thousandths, at which a reading corrects it. Noise of meters is smaller.
 /// The reserve below the upper limit is twice as large.
@@ -85,12 +86,19 @@ fn pace(cluster: &mut Cluster, now: Time, id: JobId, before: &NodeCaps) {
         }
     });
     if !is_suspended {
-        set_draw(cluster, now, id, (after.draw, after.shares), Change::Caps(id));
+        set_draw(cluster, now, id, (after.draw, after.shares), Some(Change::Caps(id)));
     }
 }
 
-/// Changes the expected draw of a job after an order to its nodes. Readings include the change once it is confirmed.
-fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, shares): (Power, Vec<Power>), why: Change) {
+/// Changes the expected draw of a job, after an order to its nodes or without one. Readings include an order once it is
+/// confirmed.
+pub(super) fn set_draw(
+    cluster: &mut Cluster,
+    now: Time,
+    id: JobId,
+    (draw, shares): (Power, Vec<Power>),
+    why: Option<Change>,
+) {
     settle_cluster(cluster, now);
     let Some(job) = cluster.state.jobs.get_mut(id) else { return };
     spend(job, now);
@@ -111,8 +119,9 @@ fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, shares): (Power,
         if is_drawing {
             let generation = cluster.state.node(unit.node).map_or(0, |node| node.caps.generation);
             match why {
-                Change::Caps(_) => cluster.state.reliefs.add_caps(unit.node, generation, more),
-                Change::Pause(job) => cluster.state.reliefs.add_pause(job, attempt, more),
+                None => {}
+                Some(Change::Caps(_)) => cluster.state.reliefs.add_caps(unit.node, generation, more),
+                Some(Change::Pause(job)) => cluster.state.reliefs.add_pause(job, attempt, more),
             }
         }
         if !seen.contains(&unit.node) {
@@ -120,7 +129,7 @@ fn set_draw(cluster: &mut Cluster, now: Time, id: JobId, (draw, shares): (Power,
             charge(&mut cluster.state, (unit.node, 1), before, hidden_since, now);
             continue;
         }
-        if let Some(node) = cluster.state.node_mut(unit.node).filter(|_| is_sole || !more.is_zero()) {
+        if let Some((node, why)) = cluster.state.node_mut(unit.node).filter(|_| is_sole || !more.is_zero()).zip(why) {
             match node.unseen.iter_mut().find(|(change, _)| *change == why) {
                 Some((_, power)) => *power += more,
                 None => node.unseen.push((why, more)),
@@ -162,7 +171,7 @@ pub(super) fn stand_still(cluster: &mut Cluster, now: Time, id: JobId, causes: C
             job.phase = Phase::Suspended(assignment, Running { steady: false, ..running }, causes);
         }
     });
-    set_draw(cluster, now, id, (Power::ZERO, Vec::new()), Change::Pause(id));
+    set_draw(cluster, now, id, (Power::ZERO, Vec::new()), Some(Change::Pause(id)));
 }
 
 pub(crate) fn resume(cluster: &mut Cluster, now: Time, id: JobId) {
@@ -177,7 +186,7 @@ pub(crate) fn resume(cluster: &mut Cluster, now: Time, id: JobId) {
     let cap = |unit: UnitId| cluster.state.node(unit.node)?.cap(unit.unit);
     let expected = cluster.state.jobs.get(id).and_then(|job| expected_of_units(&cluster.state, job, cap));
     if let Some(Expected { draw, shares, .. }) = expected {
-        set_draw(cluster, now, id, (draw, shares), Change::Pause(id));
+        set_draw(cluster, now, id, (draw, shares), Some(Change::Pause(id)));
     }
 }
 

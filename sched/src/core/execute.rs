@@ -11,13 +11,14 @@ use crate::apply::{self, NodeCaps};
 use crate::books::Books;
 use crate::check::{Case, check};
 use crate::cluster::Cluster;
-use crate::facts::{delay_by_caps, shares_at_start, under_present_caps};
+use crate::facts::{delay_by_caps, margin_at_start, shares_at_start, under_present_caps};
 #[cfg(debug_assertions)]
 use crate::index::Index;
+use crate::options::MarginRule;
 use crate::plan::{Plan, Start, Violation};
 use crate::policy::{plan as make_plan, steer};
 use crate::round::{Await, Command, Finished, Round};
-use crate::state::{Assignment, Job, Phase, Sleep, State};
+use crate::state::{Assignment, Job, JobMargin, Phase, Sleep, State};
 use crate::view::View;
 
 /// Makes, checks and executes one plan. Returns true if a further plan could start more.
@@ -72,6 +73,7 @@ fn compare(cluster: &Cluster, now: Time) {
     let Cluster { state, index, books, parts, .. } = cluster;
     assert_eq!(*parts, state.settings.parts(), "the parts differ from those of the settings");
     if state.nodes.len() + state.jobs.len() <= COMPARED {
+        assert!(apply::are_enough(state), "the jobs on nodes have less than the margin of their sum");
         assert_eq!(*books, Books::of(state, now), "the books differ from a recount");
         assert_eq!(index.differs(&Index::of(state, now), state), None, "a part of the index differs from a new one");
     }
@@ -302,6 +304,10 @@ fn begin(
         let draw = start.estimate.power;
         (draw, shares_at_start(&cluster.state, waiting, &start.placement, draw), Span::ZERO)
     });
+    let margin = match cluster.state.settings.options.margin {
+        MarginRule::Job => Power::ZERO,
+        MarginRule::Sum => margin_at_start(&cluster.state, waiting, (&start.placement, &start.estimate)),
+    };
     let job = cluster.state.jobs.get_mut(start.job)?;
     job.attempts += 1;
     let attempt = Attempt(job.attempts);
@@ -324,6 +330,7 @@ fn begin(
         after,
         pending: Power::ZERO,
         measures: start.explores || job.request.cap.is_some(),
+        margin: JobMargin { whole: margin, counted: margin },
     };
     if with_caps || !assignment.after.is_empty() {
         assignment.pending = assignment.draw_of_units();

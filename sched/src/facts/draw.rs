@@ -1,9 +1,9 @@
 //! Draw of running jobs under caps other than the present ones.
 
-use limo_model::{Estimate, NodeId, Part, Power, Request, Span, UnitId, UnitSpec, width};
+use limo_model::{Estimate, EstimateSource, NodeId, Part, Power, Request, Span, UnitId, UnitSpec, width};
 
 use super::chunks::{chunks_in, divided};
-use super::estimate::{Known, under_cap};
+use super::estimate::{Known, margin, under_cap};
 use super::fits::allows_unit;
 use crate::state::{Assignment, Job, Node, Sleep, State};
 
@@ -181,6 +181,22 @@ pub(crate) fn under_present_caps(
     let draw = shares.iter().copied().sum();
     let is_on_one = matches!(placement, [part] if part.count == 1);
     Some((draw, if is_on_one { Vec::new() } else { shares }, longer(span, (capped, free))))
+}
+
+/// Returns the margin of its prediction that the estimate of a start contains; zero if caps, factors
+/// or another number of nodes change that.
+pub(crate) fn margin_at_start(state: &State, job: &Job, (placement, estimate): (&[Part], &Estimate)) -> Power {
+    let is_capped = placement.iter().any(|part| part.cap.is_some());
+    let changes = is_capped || job.request.malleable || !state.variation.is_empty();
+    if estimate.source != EstimateSource::Predicted || changes {
+        return Power::ZERO;
+    }
+    let of_part = |part: &Part| {
+        let unit = state.unit(part.unit)?;
+        let margin = margin(Known::of(state), &job.request, unit);
+        Some(margin.scaled(i64::from(part.count) * i64::from(chunks_in(&job.request, unit, part)), 1))
+    };
+    placement.iter().filter_map(of_part).sum::<Power>().min(estimate.power)
 }
 
 /// Returns the division of a job's draw at its start among its units, in the order of its placement; empty for an even

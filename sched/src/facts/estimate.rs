@@ -21,6 +21,7 @@ use limo_model::{
 use crate::facts::{cores_on, host_cores};
 use crate::state::State;
 use law::{Law, by_formula};
+pub(super) use predicted::margin;
 use table::{Table, Value, fraction};
 
 /// Input of all estimates.

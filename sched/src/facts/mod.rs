@@ -10,8 +10,8 @@ mod fits;
 
 pub(crate) use chunks::{ChunkNeed, ChunkRoom, chunks_in, most_chunks};
 pub(crate) use draw::{
-    Expected, by_unit, delay_by_caps, draw_at, draw_if_on, expected, expected_of_units, shares_at_start,
-    under_present_caps, waking_draw,
+    Expected, by_unit, delay_by_caps, draw_at, draw_if_on, expected, expected_of_units, margin_at_start,
+    shares_at_start, under_present_caps, waking_draw,
 };
 pub(crate) use eligible::{begin_of, closed_queue, not_eligible, wants_to_be_alone};
 pub(crate) use estimate::{Known, Looked, estimate, host_power, under_cap};

@@ -53,6 +53,8 @@ impl GroupDraws {
 #[derive(Debug, Clone)]
 pub(crate) struct GroupRooms {
     pub left: Vec<Power>,
+    /// The part of it for which no cap must fall first.
+    pub free: Vec<Power>,
     pub nodes: Vec<Vec<NodeId>>,
     pub kept: Option<KeptRoom>,
 }

@@ -2,8 +2,9 @@
 //! Applies to every combination of parts. A job that is placed on a sleeping node wakes it.
 //!
 //! Constraints: a node stays awake for a start that is planned before it could be awake again. A policy that observes
-//! the lower limit keeps the draw at this limit. A policy that keeps the upper limit reserves the draw of nodes that
-//! fall asleep. Cost: one check of each idle node whose delay is over. Option: `rest` ([`RestRule`]).
+//! the lower limit keeps the draw at this limit. A policy that keeps or divides the upper limit leaves nodes awake that
+//! would exceed it while they fall asleep; with divided limits, these may use the reserve. Cost: one check
+//! of each idle node whose delay is over. Option: `rest` ([`RestRule`]).
 
 use limo_model::{NodeId, Power, Rest, Span, Time};
 
@@ -93,12 +94,19 @@ impl Margin {
         let ahead = view.limits().band(now + view.options().lead);
         let low = view.band().low().max(ahead.low());
         let high = view.band().high().min(ahead.high());
-        let reserve = high.scaled(i64::from(view.options().reserve_permille), 1_000);
+        let reserve = |limit: Power| limit.scaled(i64::from(view.options().reserve_permille), 1_000);
+        // Caps that divide a limit leave only its reserve.
+        let usable = |limit: Power| if parts.divides() { reserve(limit) } else { Power::ZERO };
+        let keeps_high = parts.keeps_upper_limit() || parts.divides();
+        let mut below_limits = view.group_rooms().map_or(Vec::new(), |rooms| rooms.free.clone());
+        for (left, (_, spec)) in below_limits.iter_mut().zip(view.settings().groups.iter()) {
+            *left += usable(spec.limit());
+        }
         Self {
             above_low: parts.heeds_lower_limit().then(|| draw - low),
-            below_high: (parts.keeps_upper_limit() && !high.is_unlimited())
-                .then(|| high - reserve - draw - view.unconfirmed()),
-            below_limits: view.group_rooms().map_or(Vec::new(), |rooms| rooms.left.clone()),
+            below_high: (keeps_high && !high.is_unlimited())
+                .then(|| high - reserve(high) + usable(high) - draw - view.unconfirmed()),
+            below_limits,
             is_short: false,
         }
     }

@@ -9,6 +9,7 @@ use limo_model::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::margin::JobMargin;
 use super::parts::PartEnd;
 use crate::round::{Account, Await};
 
@@ -95,6 +96,9 @@ pub struct Assignment {
     /// True if it measures its application at its cap, which it requested or explores. The cap does not rise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub measures: bool,
+    /// The margin of its prediction, if the margin of a sum of jobs is divided among them.
+    #[serde(default, skip_serializing_if = "JobMargin::is_none")]
+    pub(crate) margin: JobMargin,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

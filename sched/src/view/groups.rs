@@ -66,11 +66,12 @@ impl<'a> View<'a> {
     fn find_rooms(&self) -> GroupRooms {
         let draws = (0..).map(|group| self.highest_group_draw(group));
         let mut left: Vec<Power> = self.group_ceilings().zip(draws).map(|(most, draw)| most - draw).collect();
-        if self.parts().divides() {
-            self.add_lowerable(&mut left);
-        }
         if self.parts().steers() {
             self.keep_for_suspended(&mut left);
+        }
+        let free = left.clone();
+        if self.parts().divides() {
+            self.add_lowerable(&mut left);
         }
         let mut nodes = vec![Vec::new(); left.len()];
         for node in self.nodes() {
@@ -78,7 +79,7 @@ impl<'a> View<'a> {
                 nodes.push(node.id);
             }
         }
-        let mut rooms = GroupRooms { left, nodes, kept: None };
+        let mut rooms = GroupRooms { left, free, nodes, kept: None };
         rooms.kept = self.kept(&rooms);
         rooms
     }

@@ -2,9 +2,9 @@
 //! can both sleep; one job waits.
 
 use limo_model::{
-    Band, Budget, Budgets, Cores, Curve, Energy, Estimate, EstimateSource, GroupSpec, Groups, JobId, Memory, Meter,
-    NodeId, NodeSpec, Part, Power, Preset, Release, Request, Rest, SleepRules, Span, Switch, Time, UnitId, UnitKind,
-    UnitSpec,
+    Band, Budget, Budgets, CapRule, Cores, Curve, Energy, Estimate, EstimateSource, GroupSpec, Groups, JobId, Memory,
+    Meter, NodeId, NodeSpec, Overrides, Part, PartRule, Power, Preset, Release, Request, Rest, SleepRules, Span,
+    Switch, Time, UnitId, UnitKind, UnitSpec,
 };
 use limo_sched::{Core, Event, Options, Plan, RestRule, Start, Violation};
 use std::sync::Arc;
@@ -148,6 +148,33 @@ fn only_free_nodes_sleep() {
     assert_eq!((round.commands.len(), round.violations), (2, vec![]));
     check_sleeps(&core, &[(0, 1)], &[0]);
     check_sleeps(&core, &[(1, 1)], &[1]);
+}
+
+/// Three nodes draw 30 W, and one of them 35 W instead of 10 W while it falls asleep.
+#[test]
+fn a_node_does_not_fall_asleep_above_a_divided_limit() {
+    let mut core = core(Preset::Easy, Some(60));
+    let switch = |draw| Switch { span: Span::from_secs(5), draw: watts(draw) };
+    let rest = Rest { draw: watts(1), down: switch(35), up: switch(10), wake: None };
+    let of_first = core.node(NodeId(0)).expect("a node").spec().clone();
+    let spec = NodeSpec { name: "n3".into(), rest: Some(Arc::new(rest)), ..of_first };
+    core.apply(at(0), &Event::NodeUp { spec }).expect("a node");
+    let sleeps = Plan { sleeps: vec![(NodeId(3), 1)], ..Plan::default() };
+    let exceeds = |core: &Core| {
+        let found = core.check(at(0), &sleeps).into_iter();
+        found.filter(|found| !matches!(found, Violation::NoReason { .. })).collect::<Vec<_>>()
+    };
+    for (high, caps, expected) in
+        [(54, CapRule::Even, true), (55, CapRule::Even, false), (54, CapRule::Untouched, false)]
+    {
+        let limits = Curve::constant(Band::new(Power::ZERO, watts(high)).expect("a band"));
+        core.apply(at(0), &Event::LimitsSet { limits, by: "root".into() }).expect("limits");
+        let chosen = Overrides::of(&[PartRule::Caps(caps)]).expect("one part");
+        let options = Options { chosen, ..core.settings().options };
+        core.apply(at(0), &Event::PolicySet { preset: Preset::Easy, options, by: "root".into() }).expect("a policy");
+        let broken = Violation::UpperLimit { draw: watts(55), high: watts(high) };
+        assert_eq!(exceeds(&core), if expected { vec![broken] } else { Vec::new() }, "{high} W, {caps:?}");
+    }
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Band, Cores, Curve, EstimateSource, JobId, Memory, Meter, NodeSpec, Power, Predicted, Preset, Request, Span, Tasks,
-    Time, UnitKind, UnitSpec,
+    Attempt, Band, Cores, Curve, EstimateSource, JobId, Memory, Meter, NodeSpec, Outcome, Power, Predicted, Preset,
+    Request, Span, Tasks, Time, UnitKind, UnitSpec, Usage,
 };
-use limo_sched::{Command, Core, Event, OnHardware, Options, Refused};
+use limo_sched::{Command, Core, Event, MarginRule, OnHardware, Options, Refused};
 
 const NOW: Time = Time::from_unix_ms(1_000);
 
@@ -154,4 +154,79 @@ fn each_type_of_hardware_is_offered_once_with_the_cores_of_the_job() {
     assert_eq!(all(&wide), [on("xeon")]);
     let too_many = Request { cores: Cores::Count(NonZeroU32::new(5).expect("five")), ..*request(vec![]) };
     assert_eq!(all(&too_many), []);
+}
+
+/// Five nodes with an idle draw of 10 W under a limit, and the policy that counts with estimates.
+fn powercap(margin: MarginRule, high: i64) -> Core {
+    let by = || "root".to_owned();
+    let options = Options { reserve_permille: 0, margin, ..Options::default() };
+    let limit = Band::new(Power::ZERO, Power::from_watts(high)).expect("a band");
+    let mut core = Core::new(NOW, Preset::Powercap, options);
+    (0..5).for_each(|index| told(&mut core, &[node(&format!("n{index}"), "xeon")]));
+    told(&mut core, &[Event::LimitsSet { limits: Curve::constant(limit), by: by() }]);
+    core
+}
+
+/// Submits a job that draws 50 W, at most 70 W by its quantile, with a requested time in seconds.
+fn submit(core: &mut Core, job: u64, secs: i64) {
+    let time_limit = Some(Span::from_secs(secs));
+    let request = Request { time_limit, ..*request(vec![prediction(1, 70)]) };
+    told(core, &[Event::Submitted { job: JobId(job), request: Box::new(request) }]);
+}
+
+/// Returns the jobs that a round starts, after they began.
+fn begun(core: &mut Core) -> Vec<u64> {
+    let round = core.round(NOW);
+    assert_eq!(round.violations, []);
+    let starts = round.commands.iter().filter_map(|command| match command {
+        Command::Start { job, attempt, .. } => Some((*job, *attempt)),
+        _ => None,
+    });
+    let starts: Vec<_> = starts.collect();
+    starts.iter().for_each(|(job, attempt)| told(core, &[Event::Started { job: *job, attempt: *attempt }]));
+    starts.into_iter().map(|(job, _)| job.0).collect()
+}
+
+fn estimates(core: &Core) -> Vec<i64> {
+    core.jobs().filter_map(|(_, job)| Some(job.assignment()?.estimate.power.mw())).collect()
+}
+
+/// The margins of one to four jobs of 20 W: 20 W, sqrt(0.98 * 800 + 0.02 * 1600) = 28.566 W, 35.328 W and 41.183 W, each in
+/// milliwatts rounded up. The 250 W above idle are enough for three jobs of 70 W, or for 3 * 50 W + 35.328 W and one more
+/// of 70 W, which is 255.3 W: not in 250 W, but in 256 W.
+#[test]
+fn jobs_on_nodes_have_the_margin_of_their_sum() {
+    for (margin, high, expected) in [
+        (MarginRule::Job, 50 + 256, vec![1, 2, 3]),
+        (MarginRule::Sum, 50 + 255, vec![1, 2, 3]),
+        (MarginRule::Sum, 50 + 256, vec![1, 2, 3, 4]),
+    ] {
+        let mut core = powercap(margin, high);
+        (1..=5).for_each(|job| submit(&mut core, job, 600));
+        let starts = begun(&mut core);
+        assert_eq!(starts, expected, "{margin:?} {high}");
+        let sum: i64 = estimates(&core).iter().sum();
+        let margin = match (margin, starts.len()) {
+            (MarginRule::Job, _) => 60_000,
+            (MarginRule::Sum, 3) => 35_328,
+            (MarginRule::Sum, _) => 41_183,
+        };
+        assert_eq!(sum, 50_000 * i64::try_from(starts.len()).expect("few") + margin);
+    }
+}
+
+/// The job that ends last has its whole margin, and the others what they add. Once it is gone, the next one has the whole.
+#[test]
+fn margins_are_divided_again_by_the_latest_ends() {
+    let mut core = powercap(MarginRule::Sum, 300);
+    [(1, 600), (2, 1_200), (3, 900)].into_iter().for_each(|(job, secs)| submit(&mut core, job, secs));
+    assert_eq!(begun(&mut core), [1, 2, 3]);
+    assert_eq!(estimates(&core), [50_000 + 35_328 - 28_566, 70_000, 50_000 + 28_566 - 20_000]);
+    let usage = Usage::default();
+    told(&mut core, &[Event::Ended { job: JobId(2), attempt: Attempt(1), outcome: Outcome::Exited(0), usage }]);
+    core.round(NOW);
+    assert_eq!(estimates(&core), [50_000 + 28_566 - 20_000, 70_000]);
+    let options = Options { reserve_permille: 0, ..Options::default() };
+    told(&mut core, &[Event::PolicySet { preset: Preset::Powercap, options, by: "root".into() }]);
+    assert_eq!(estimates(&core), [70_000, 70_000], "the rule of single jobs");
 }

@@ -10,7 +10,7 @@ use limo_model::{
     AdmissionRule, IdleRule, JobShare, Memory, Meter, NodeSpec, OrderRule, Overrides, Parts, PlacementRule, Power,
     Preset, Span, UnitKind, UnitSpec,
 };
-use limo_sched::{Event, Knowledge, ListOptions, Options, PoolOptions, PoolRank, Ties};
+use limo_sched::{Event, Knowledge, ListOptions, MarginRule, Options, PoolOptions, PoolRank, Ties};
 use proptest::prelude::*;
 
 /// Three nodes, the last with two accelerators; profiles for two of three applications.
@@ -89,6 +89,16 @@ fn jobs_that_explore_keep_the_rules_of_every_preset() {
     for preset in Preset::ALL {
         keeps_in(cases(1_000), (preset, options()), with_cores(narrow_step()), exploring);
     }
+}
+
+/// Predicted jobs count with shares of the margin of their sum.
+#[test]
+fn margins_of_sums_keep_the_rules() {
+    let options = || backfill::options().prop_map(|options| Options { margin: MarginRule::Sum, ..options });
+    for preset in Preset::ALL {
+        keeps_in(cases(100), (preset, options()), with_cores(wide_step()), backfill::cluster);
+    }
+    keeps_in(cases(300), (Preset::Limo, options()), with_cores(wide_step()), backfill::capped_cluster);
 }
 
 /// Presets that have a test of their own, here or in `backfill`, so that these run side by side.

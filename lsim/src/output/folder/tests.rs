@@ -82,6 +82,7 @@ fn summary() -> Summary {
             spent: Energy::from_joules(58_000),
         }],
         pool: None,
+        predictions: None,
         rounds: 6,
         violations: 0,
         host: HostUse { wall: Span::from_ms(1_234), peak_rss_bytes: 5_000_000 },

@@ -9,7 +9,7 @@ use super::counts::{
 };
 use super::read::{number, or_none, part, set, span, within};
 
-pub const KEYS: [Key; 44] = [
+pub const KEYS: [Key; 45] = [
     Key {
         name: "admission",
         values: "resources | equations | band | rate | ledger | ledger-reduced | relaxed",
@@ -126,6 +126,14 @@ pub const KEYS: [Key; 44] = [
         meaning: "order of the jobs: by work for each unit of weight, or by weight and then by work",
         counts: |parts| parts.order == OrderRule::Rule,
         read: |options, value| set(&mut options.lists.by, value),
+    },
+    Key {
+        name: "margin",
+        values: "job | sum",
+        default: "job",
+        meaning: "margins of predicted jobs: of each job, or of the sum of the jobs on nodes",
+        counts: |parts| parts.admission != AdmissionRule::Resources,
+        read: |options, value| set(&mut options.margin, value),
     },
     Key {
         name: "max-delay",

@@ -1,6 +1,7 @@
 //! Estimates from predictions, which a job has from its submission on.
 //!
-//! The draw that counts against limits is a quantile of the job's own prediction: sums of jobs have no narrower margin.
+//! The draw that counts against limits is a quantile of the job's own prediction. With `margin=sum`, jobs on nodes count
+//! with a part of its distance from the mean.
 //! The energy is that of the predicted mean. A predicted duration is only shown: time limits bound jobs, as for the
 //! nameplate.
 
@@ -32,6 +33,12 @@ pub(super) fn estimate(known: Known<'_>, request: &Request, unit: &UnitSpec) -> 
     let energy = of.mean.min(unit.nameplate) * usual.duration;
     let power = quantile(of, known.confidence, unit);
     Some(Estimate { power, energy, source: EstimateSource::Predicted, ..usual })
+}
+
+/// Returns the margin of a prediction above its mean; zero without a prediction.
+pub(in crate::facts) fn margin(known: Known<'_>, request: &Request, unit: &UnitSpec) -> Power {
+    let margin = on(request, unit).map(|of| quantile(of, known.confidence, unit) - of.mean.min(unit.nameplate));
+    margin.unwrap_or_default()
 }
 
 /// Describes the source of an estimate without a profile.
