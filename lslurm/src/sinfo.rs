@@ -211,6 +211,7 @@ fn only(name: String, known: u32) -> QueueReport {
         known,
         available: known,
         users: String::new(),
+        groups: String::new(),
     }
 }
 
@@ -349,6 +350,7 @@ fn cell(key: &str, group: &Group) -> String {
         "s" => queue.max_nodes.map_or_else(|| "1-infinite".to_owned(), |most| format!("1-{most}")),
         "r" => "no".to_owned(),
         "h" => "NO".to_owned(),
+        "g" if !queue.groups.is_empty() => queue.groups.clone(),
         "g" => if queue.users.is_empty() { "all" } else { "some" }.to_owned(),
         "O" => of_first(|node| format!("{}.00", cores(node).0)),
         "d" => "0".to_owned(),

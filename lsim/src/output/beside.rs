@@ -185,6 +185,7 @@ mod tests {
             pool: None,
             rounds: 0,
             violations: 0,
+            predictions: None,
             host: HostUse { wall: Span::ZERO, peak_rss_bytes: 0 },
         }
     }

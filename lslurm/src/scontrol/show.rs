@@ -220,7 +220,7 @@ fn partition_record(queue: &QueueReport, cluster: &ClusterView) -> String {
     let memory: u64 = nodes.iter().map(|node| node.memory.bytes() >> 20).sum();
     format!(
         "PartitionName={name}\n   \
-         AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL\n   \
+         AllowGroups={groups} AllowAccounts=ALL AllowQos=ALL\n   \
          AllocNodes=ALL Default={default} QoS=N/A\n   \
          DefaultTime={usual} DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO\n   \
          MaxNodes={most} MaxTime={longest} MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED\n   \
@@ -232,6 +232,7 @@ fn partition_record(queue: &QueueReport, cluster: &ClusterView) -> String {
          DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED\n   \
          TRES=cpu={cpus},mem={memory}M,node={count},billing={cpus}\n\n",
         name = queue.name,
+        groups = if queue.groups.is_empty() { "ALL" } else { &queue.groups },
         default = if queue.is_default { "YES" } else { "NO" },
         usual = longest(queue.default_time, "NONE"),
         most = queue.max_nodes.map_or_else(|| "UNLIMITED".to_owned(), |most| most.to_string()),
