@@ -2,20 +2,19 @@
 //! Makes no decision.
 
 mod configuration;
+mod sources;
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use limo_authority::Directory;
-use limo_feeds::grid::{Arbiter, Word};
+use limo_feeds::grid::Arbiter;
 use limo_model::{Epoch, Now, Time};
 use limo_program::Notifier;
-use limo_proto::{
-    Alive, Frame, Identity, MasterToClient, MasterToNode, PULSE_EVERY, own_directory, raise_descriptor_limit,
-};
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::mpsc::{Receiver, Sender, UnboundedReceiver, channel, unbounded_channel};
+use limo_proto::{Alive, Frame, Identity, MasterToClient, MasterToNode, own_directory, raise_descriptor_limit};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{Sender, UnboundedReceiver, channel, unbounded_channel};
 use tokio::time::Instant;
 
 use crate::accounts::Accounts;
@@ -38,8 +37,9 @@ use crate::renewal;
 use crate::signs::Signs;
 use crate::store::Store;
 use crate::wake::Waker;
-use crate::web::{self, Asker, Timings};
+use crate::web::{self, Timings};
 use configuration::Configuration;
+use sources::{Happened, Sources};
 
 /// Most frames of all connections that are read ahead of the controller; each at most 1 MiB, mostly 64 KiB.
 const READ_AHEAD: usize = 256;
@@ -157,58 +157,6 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
 /// Returns the wall-clock time, for feeds, whose times are wall times.
 pub fn now() -> Time {
     Time::from_unix_ms(clock::wall().unix_ms())
-}
-
-struct Sources {
-    from_store: UnboundedReceiver<Input>,
-    from_peers: Receiver<Input>,
-    arrivals: Receiver<Arrival>,
-    words: Receiver<(usize, Word)>,
-    /// Callers who wait for figures, if metrics are served.
-    asked: Option<Receiver<Asker>>,
-    hang_up: Signal,
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-/// One event of the loop.
-enum Happened {
-    Input(Input),
-    Turn,
-    Asked(Asker),
-    Arrived(Arrival),
-    HangUp,
-    Stop,
-}
-
-impl Sources {
-    /// Returns the next input. `turn` is the time of the next slice of a query, if nothing else happens before.
-    async fn next(&mut self, clocks: &Clocks, deadline: Option<Time>, turn: Option<Instant>) -> Happened {
-        let left = |at: Time| Duration::from_millis(u64::try_from((at - clocks.now().at).ms()).unwrap_or(0));
-        let timer = tokio::time::sleep(deadline.map_or(PULSE_EVERY, left).min(PULSE_EVERY));
-        // The journal comes first, because other clients wait for its answers.
-        tokio::select! {
-            biased;
-            Some(input) = self.from_store.recv() => Happened::Input(input),
-            _ = self.terminate.recv() => Happened::Stop,
-            _ = self.interrupt.recv() => Happened::Stop,
-            _ = self.hang_up.recv() => Happened::HangUp,
-            Some(arrival) = self.arrivals.recv() => Happened::Arrived(arrival),
-            () = timer => Happened::Input(Input::Timer),
-            Some((source, word)) = self.words.recv() => Happened::Input(Input::Word(source, word)),
-            Some(input) = self.from_peers.recv() => Happened::Input(input),
-            Some(asker) = asked(&mut self.asked) => Happened::Asked(asker),
-            () = tokio::time::sleep_until(turn.unwrap_or_else(Instant::now)), if turn.is_some() => Happened::Turn,
-        }
-    }
-}
-
-/// Returns the next caller who waits for figures; never returns if none can come.
-async fn asked(asked: &mut Option<Receiver<Asker>>) -> Option<Asker> {
-    match asked {
-        Some(asked) => asked.recv().await,
-        None => std::future::pending().await,
-    }
 }
 
 struct Shell {

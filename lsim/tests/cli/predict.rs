@@ -1,5 +1,7 @@
 //! Predictions from the jobs that have ended: their effect under an upper limit. Calculated by hand.
 
+use rand_xoshiro::SplitMix64;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use tempfile::TempDir;
 
 use super::{column, folder, lsim, read};
@@ -45,11 +47,8 @@ fn jobs_that_are_predicted_from_earlier_ones_use_the_limit() {
 /// Writes 600 jobs of different applications, whose draws vary around 100 W by the sum of four random numbers, and 100
 /// nodes with a nameplate of 200 W.
 fn varied() -> TempDir {
-    let mut state = 7_u64;
-    let mut random = |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let mut generator = SplitMix64::seed_from_u64(7);
+    let mut random = |below: u64| (generator.next_u64() >> 33) % below;
     let (mut jobs, mut profiles, mut applications) = (Vec::new(), Vec::new(), String::new());
     for id in 1..=600 {
         let draw = 20 + (0..4).map(|_| random(41)).sum::<u64>();

@@ -111,7 +111,7 @@ fn policies() {
         \x20   source    energy-budget-2017, section V-C\n\
         \x20   parts     order=easy admission=rate placement=least-room caps=untouched idle=stay-on\n\
         \x20   promise   never spends more than the budget of a period\n\
-        \x20   options   allocation, confidence-permille, default-duration, depth, max-evicted-run, max-owner-restarts, max-reboot-restarts, max-restarts, monitor-every, rest\n\n";
+        \x20   options   allocation, confidence-permille, default-duration, depth, margin, max-evicted-run, max-owner-restarts, max-reboot-restarts, max-restarts, monitor-every, rest\n\n";
     assert!(text.starts_with("exit 0\n--- stdout\nfifo\n") && text.contains(powercap), "{text}");
     let json = lsim(folder.path(), "policies --json");
     let json = json.strip_prefix("exit 0\n--- stdout\n").and_then(|text| text.strip_suffix("--- stderr\n"));

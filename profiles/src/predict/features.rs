@@ -97,7 +97,7 @@ impl Features {
         let name = request.application.as_str();
         Self::of(&Submission {
             user: &request.user,
-            queue: "",
+            queue: request.queue.as_deref().unwrap_or_default(),
             application: if name == application::UNKNOWN { "" } else { name },
             name: &request.name,
             array: is_task,
@@ -199,6 +199,16 @@ mod tests {
         assert_eq!(of("run-17"), of("run-18"));
         assert_eq!(of("17"), of(""));
         assert_ne!(of("run-17"), of("ruin-17"));
+    }
+
+    #[test]
+    fn the_queue_of_a_request_counts() {
+        let of = |queue: Option<&str>| {
+            let request = Request { queue: queue.map(str::to_owned), ..Request::one_core("cg") };
+            Features::of_chunk(&request, ("cpu", 1, false), (false, Time::from_unix_ms(0)))
+        };
+        assert_eq!(of(None).queue, hashed(""));
+        assert_eq!(of(Some("short")), Features { queue: hashed("short"), ..of(None) });
     }
 
     #[test]

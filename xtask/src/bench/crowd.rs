@@ -72,7 +72,7 @@ fn slave(name: &str) -> Registration {
 }
 
 /// Registers nodes, and returns them.
-async fn nodes(address: &str, count: usize) -> Result<Vec<Line>> {
+pub async fn nodes(address: &str, count: usize) -> Result<Vec<Line>> {
     let mut lines = Vec::with_capacity(count);
     let mut calls: JoinSet<Result<Line>> = JoinSet::new();
     for index in 0..count {
@@ -100,7 +100,7 @@ async fn nodes(address: &str, count: usize) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
-fn may_open(count: usize) -> Result<u64> {
+pub fn may_open(count: usize) -> Result<u64> {
     let files = raise_open_files()?;
     let needed = count as u64 + OTHER_FILES;
     ensure!(files >= needed, "{needed} open files are needed, {files} are allowed: ulimit -Hn {needed}");
@@ -108,7 +108,7 @@ fn may_open(count: usize) -> Result<u64> {
 }
 
 /// Gives signs of life as `lslave` does, starting within one heartbeat. Counts the answers.
-async fn give_signs(mut line: Line, alive: Alive, begin: Instant, answered: Arc<AtomicUsize>) -> Result<()> {
+pub async fn give_signs(mut line: Line, alive: Alive, begin: Instant, answered: Arc<AtomicUsize>) -> Result<()> {
     tokio::time::sleep_until(begin).await;
     let mut beats = alive.caller(begin);
     loop {
@@ -137,68 +137,6 @@ async fn give_signs(mut line: Line, alive: Alive, begin: Instant, answered: Arc<
             line.writer.flush().await?;
         }
     }
-}
-
-/// Measures ten thousand idle nodes that only give signs of life, on the default socket of the master's machine and
-/// on loopback.
-pub async fn idle(site: &Site) -> Result<Part> {
-    let count = site.so_many(10_000);
-    let files = may_open(count)?;
-    let place = place()?;
-    let what = format!("{count} registered nodes without a meter that only send heartbeats");
-    let mut part = Part::new("idle", what, &[]);
-    for over_tcp in [false, true] {
-        let (key, over) = if over_tcp { ("_tcp", "loopback") } else { ("", "the Unix socket") };
-        let dir = place.path().join(format!("master{key}"));
-        fs::create_dir(&dir)?;
-        let cluster = site.cluster(&dir, "", &[]).await?;
-        let socket = cluster.socket();
-        let address = if over_tcp { cluster.address() } else { &socket };
-        let idle = watch_idle(site, (cluster.master_pid(), address), count).await?;
-        part.row(format!("registered{key}_s"), format!("over {over}, until all are registered"), idle.registered_s);
-        part.aim(format!("core{key}_percent"), "of a core", (idle.core_percent, Aim::AtMost(2.0)));
-        part.aim(format!("per_node{key}_kib"), "memory of the master for each", (idle.per_node_kib, Aim::AtMost(20.0)));
-        part.row(format!("heartbeats{key}_per_s"), "heartbeats requested and answered", idle.beats_per_s);
-    }
-    part.note("over loopback, the master's process also does the work of the kernel that receives at its nodes");
-    part.note(format!("{files} open files were allowed"));
-    Ok(part)
-}
-
-/// Measures the cost of idle nodes for their master.
-struct Idle {
-    registered_s: f64,
-    core_percent: f64,
-    per_node_kib: f64,
-    beats_per_s: f64,
-}
-
-async fn watch_idle(site: &Site, (master, address): (u32, &str), count: usize) -> Result<Idle> {
-    let before = resident_bytes(master)?;
-    let begin = Instant::now();
-    let lines = nodes(address, count).await?;
-    let registered_s = begin.elapsed().as_secs_f64();
-    let answered = Arc::new(AtomicUsize::new(0));
-    let (alive, mut beating) = (Alive::new(HEARTBEAT), JoinSet::new());
-    let pause = HEARTBEAT / u32::try_from(count)?;
-    for (turn, line) in (0_u32..).zip(lines) {
-        beating.spawn(give_signs(line, alive.clone(), Instant::now() + pause * turn, Arc::clone(&answered)));
-    }
-    // Work from the last registration does not belong to the idle state, and each node must have sent a ping.
-    tokio::time::sleep(HEARTBEAT * 2).await;
-    let resident = resident_bytes(master)? - before;
-    let watched = Duration::from_secs(if site.quick { 3 } else { 20 });
-    let (cpu, begin, beats) = (cpu_s(master)?, Instant::now(), answered.load(Ordering::Relaxed));
-    tokio::time::sleep(watched).await;
-    let took = begin.elapsed().as_secs_f64();
-    let idle = Idle {
-        registered_s,
-        core_percent: (cpu_s(master)? - cpu) / took * 100.0,
-        per_node_kib: resident / count as f64 / 1024.0,
-        beats_per_s: (answered.load(Ordering::Relaxed) - beats) as f64 / took,
-    };
-    ensure!(beating.try_join_next().is_none(), "a node was hung up on");
-    Ok(idle)
 }
 
 /// Measures the rounds after single ends, with a thousand full nodes and a hundred thousand waiting jobs.

@@ -2,12 +2,13 @@
 //! and with the figures of other programs, measured alternately in the same run, because the speed of a machine varies.
 //! The benchmark is not a test: it prints a missed target without failing.
 //!
-//! [`crowd`] has nodes without machines, [`submissions`] a master without nodes, [`commands`] whole clusters.
+//! [`crowd`] and [`idle`] have nodes without machines, [`submissions`] a master without nodes, [`commands`] whole clusters.
 
 mod caller;
 mod commands;
 mod crowd;
 mod figure;
+mod idle;
 mod relay;
 mod site;
 mod slurm;
@@ -143,7 +144,7 @@ async fn measure(site: &Site, name: Name) -> Result<Part> {
         Name::Stdio => commands::stdio(site).await,
         Name::Million => submissions::million(site).await,
         Name::Round => crowd::round(site).await,
-        Name::Idle => crowd::idle(site).await,
+        Name::Idle => idle::idle(site).await,
         Name::Survive => submissions::survive(site).await,
     }
 }
