@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::{Mutex, Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot};
 
 use crate::controller::Figures;
 pub use metrics::Timings;
@@ -40,8 +40,8 @@ pub type Asker = oneshot::Sender<(Figures, (usize, usize))>;
 struct Web {
     /// Names under which a browser of this machine reaches the server.
     hosts: [String; 3],
-    /// The lock bounds the callers who wait in the loop of the master to one.
-    askers: Mutex<Sender<Asker>>,
+    /// Has room for one caller; others wait for it.
+    askers: Sender<Asker>,
     timings: Timings,
 }
 
@@ -59,7 +59,7 @@ pub fn start(address: SocketAddr, timings: Timings) -> Result<(SocketAddr, Recei
     let (askers, asked) = channel(1);
     let port = bound.port();
     let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")];
-    let web = Arc::new(Web { hosts, askers: Mutex::new(askers), timings });
+    let web = Arc::new(Web { hosts, askers, timings });
     let serve = move || {
         runtime.block_on(async {
             match TcpListener::from_std(listener) {
@@ -121,7 +121,7 @@ async fn only_here(State(web): State<Arc<Web>>, request: Request, next: Next) ->
 
 async fn metrics(State(web): State<Arc<Web>>) -> Response {
     let (asker, answer) = oneshot::channel();
-    let asked = web.askers.lock().await.send(asker).await;
+    let asked = web.askers.send(asker).await;
     let figures = match asked {
         Ok(()) => answer.await.ok(),
         Err(_) => None,
