@@ -105,7 +105,7 @@ pub struct BudgetSample {
 }
 
 /// Platform from `at` until the next sample. Made after each change; the last one of an instant counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sample {
     pub at: Time,
     /// True draw of the platform.
@@ -192,7 +192,7 @@ pub struct HostUse {
 }
 
 /// Data of a run after its last event, beyond rows and samples.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
     /// End of the simulation and of the last sample.
     pub end: Time,

@@ -139,7 +139,7 @@ pub struct HandedOver {
 
 impl Drop for HandedOver {
     fn drop(&mut self) {
-        // What remains does little harm in a directory for temporary files.
+        // A file that stays does little harm in a directory for temporary files.
         let _ = fs::remove_dir_all(&self.directory);
     }
 }

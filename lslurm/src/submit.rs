@@ -111,7 +111,7 @@ impl JobOptions {
         if let Some(begin) = self.get("begin") {
             let at = moment::read(begin, Toward::Future, clock);
             let at = at.ok_or_else(|| wrong("begin", begin))?;
-            // A moment that has passed, such as `now`, is no condition.
+            // Without a later time, such as for `now`, the job may begin at once.
             if at > clock.now() {
                 job.option("--begin", Clock::rfc3339(at));
             }

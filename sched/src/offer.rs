@@ -32,8 +32,8 @@ impl OnHardware {
 }
 
 impl Core {
-    /// Fills in the queue and the time limit of a request that names none, if queues are configured. Its user belongs to
-    /// these groups, one of which may allow the queue.
+    /// Fills in the queue and the time limit of a request that names none, if queues are configured. `groups` are
+    /// those of its user: a queue may be open to members of one of them.
     ///
     /// # Errors
     /// [`Refused`] if the queue does not exist, or the request names none and none is the default.

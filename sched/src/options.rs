@@ -293,7 +293,7 @@ pub struct Options {
     /// Confidence that a job stays below the draw that counts against the limits, if a prediction gives it.
     #[serde(skip_serializing_if = "Confidence::is_ninety")]
     pub confidence: Confidence,
-    /// Whether predicted jobs count with a margin each, or with the margin of their sum.
+    /// Margins of predicted jobs: one for each job, or that of the sum of the jobs on nodes.
     #[serde(skip_serializing_if = "MarginRule::is_job")]
     pub margin: MarginRule,
     #[serde(skip_serializing_if = "RankOptions::is_default")]

@@ -59,7 +59,7 @@ impl Sources {
     }
 }
 
-/// Returns the next caller who waits for figures; never returns if none can come.
+/// Waits for the next caller who wants figures; without a server of metrics forever.
 async fn asked(asked: &mut Option<Receiver<Asker>>) -> Option<Asker> {
     match asked {
         Some(asked) => asked.recv().await,

@@ -111,11 +111,11 @@ impl Sink for Records {
 
 #[cfg(test)]
 mod tests {
-    use limo_model::{Energy, Power, Span, Time};
+    use limo_model::{Energy, Time};
 
     use super::*;
     use crate::engine::SimulationError;
-    use crate::record::{ByState, Fate, HostUse, Steering, Switches};
+    use crate::record::Fate;
 
     /// Writes down what comes, and fails at a job.
     #[derive(Default)]
@@ -161,33 +161,11 @@ mod tests {
     }
 
     fn sample(at: i64) -> Sample {
-        Sample {
-            at: Time::from_unix_ms(at),
-            draw: Power::ZERO,
-            believed: Power::ZERO,
-            limit: None,
-            lower: None,
-            budget: None,
-            price: None,
-            queued: 0,
-            running: 0,
-            processors: ByState::default(),
-        }
+        Sample { at: Time::from_unix_ms(at), ..Sample::default() }
     }
 
     fn summary(end: i64) -> Summary {
-        Summary {
-            end: Time::from_unix_ms(end),
-            energy_by_state: ByState::default(),
-            switches: Switches::default(),
-            steering: Steering::default(),
-            budgets: Vec::new(),
-            pool: None,
-            rounds: 0,
-            violations: 0,
-            predictions: None,
-            host: HostUse { wall: Span::ZERO, peak_rss_bytes: 0 },
-        }
+        Summary { end: Time::from_unix_ms(end), ..Summary::default() }
     }
 
     /// Hands over a job with its own node, and a sample, for each number below `count`.

@@ -5,8 +5,8 @@
 //! it. A share that is fixed at the start is too small once other jobs have ended. So the shares are divided again after
 //! each start and end, in the order of the latest ends, the last one first: a share is what the job adds to the margin of
 //! those that end later. At any later time the jobs that are left are the first ones of this order, and their shares are
-//! the margin of their sum. A start counts with its whole margin until then, which is no less than what it adds, and the
-//! end of a job lowers the margin at all times. So the division never raises the draw at any time.
+//! the margin of their sum. Until the next division a start counts with its whole margin, and that is at least what it adds;
+//! the end of a job lowers the margin at all times. So no division raises the draw at any time.
 
 use std::cmp::Reverse;
 

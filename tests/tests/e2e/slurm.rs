@@ -180,7 +180,7 @@ fn jobs_are_listed_held_released_and_cancelled_as_by_slurm() {
         "{runs}|{by}|0:0\n{array}|FAILED|2:0\n{array}_1|FAILED|1:0\n{array}_2|FAILED|2:0\n{array}_3|{by}|0:0\n"
     );
     assert_eq!(ended.succeeded(), expected);
-    // What is over or never was needs no cancelling.
+    // Jobs that are over or unknown are no error.
     slurm(submitter, &["scancel", &runs, "999"]).succeeded();
     let unknown = slurm(submitter, &["scontrol", "release", "999"]);
     let words = "Invalid job id specified for job 999\nslurm_suspend error: Invalid job id specified\n";

@@ -1,7 +1,6 @@
 //! Figures calculated by hand.
 
 use super::*;
-use crate::record::ByState;
 use limo_model::{Power, Price};
 
 const START: i64 = 7_000;
@@ -40,18 +39,7 @@ fn job(processors: u32, fate: Fate, times: (i64, Option<i64>, Option<i64>)) -> J
 }
 
 fn sample(at: i64, watts: i64) -> Sample {
-    Sample {
-        at: secs(at),
-        draw: Power::from_watts(watts),
-        believed: Power::ZERO,
-        limit: None,
-        lower: None,
-        budget: None,
-        price: None,
-        queued: 0,
-        running: 0,
-        processors: ByState::default(),
-    }
+    Sample { at: secs(at), draw: Power::from_watts(watts), ..Sample::default() }
 }
 
 /// Adds three jobs that ran and a refused one: waits of 0, 20 and 35 s, runs of 20, 40 and 5 s.

@@ -239,22 +239,11 @@ fn list(json: &mut Json, cells: &[Cell], value: impl Fn(&Cell) -> i128) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::ByState;
     use limo_model::Power;
 
     fn sample(at: i64, mw: i64, limit: Option<i64>) -> Sample {
-        Sample {
-            at: Time::from_unix_ms(at),
-            draw: Power::from_mw(mw),
-            believed: Power::ZERO,
-            limit: limit.map(Power::from_mw),
-            lower: None,
-            budget: None,
-            price: None,
-            queued: 0,
-            running: 0,
-            processors: ByState::default(),
-        }
+        let (at, draw, limit) = (Time::from_unix_ms(at), Power::from_mw(mw), limit.map(Power::from_mw));
+        Sample { at, draw, limit, ..Sample::default() }
     }
 
     fn written(series: &Series) -> serde_json::Value {
