@@ -64,6 +64,11 @@ impl MasterArg {
     pub fn master(&self) -> Master {
         Master { address: self.address.clone(), user: self.master_user.clone(), settled: Arc::default() }
     }
+
+    /// Returns the address of the given master as users write it.
+    pub fn given(&self) -> Option<String> {
+        self.address.as_ref().map(|_| self.master().address())
+    }
 }
 
 /// Master at an address, or the default one of this user or machine. It does not change after its first answer.

@@ -14,6 +14,9 @@ use crate::hosts::in_order;
 use crate::location::Master;
 use crate::master::{AskError, ClientConnection, unexpected};
 
+/// Most finished steps in a list.
+const STEPS_SHOWN: u32 = 10_000;
+
 /// Connection for successive queries. Cannot be used after an error.
 pub struct Session {
     connection: ClientConnection,
@@ -116,6 +119,20 @@ impl Session {
     /// Returns waiting and running jobs that pass the filter, and up to `ended` of the newest finished ones, by number.
     pub async fn jobs(&mut self, filter: JobFilter, ended: u32) -> Result<Vec<JobReport>, AskError> {
         Ok(self.jobs_up_to(filter, ended, usize::MAX).await?.0)
+    }
+
+    /// Returns the steps of a job, over or not, in order.
+    ///
+    /// # Errors
+    /// If the master cannot be asked.
+    pub async fn steps(&mut self, job: &JobReport) -> Result<Vec<JobReport>, AskError> {
+        if job.steps == 0 {
+            return Ok(Vec::new());
+        }
+        let filter = JobFilter { steps_of: Some(job.job), ..JobFilter::default() };
+        let mut steps = self.jobs(filter, STEPS_SHOWN).await?;
+        steps.sort_by_key(|step| step.step);
+        Ok(steps)
     }
 
     /// Returns the same jobs as [`Session::jobs`], until there are at least `enough`; also returns true if there are

@@ -60,6 +60,8 @@ pub struct FinishedRow {
     pub measured: Option<bool>,
     /// The remaining parts of a listing, as JSON; opaque to the journal.
     pub report: String,
+    /// For a step, the number of its job.
+    pub step_of: Option<JobId>,
 }
 
 /// Draw of a node in an interval, as one process observed it.

@@ -24,6 +24,8 @@ pub struct FinishedFilter {
     pub nodes: Vec<String>,
     /// Queues of the jobs: the text `queue` of the report.
     pub queues: Vec<String>,
+    /// The job whose steps are selected. Without it, no step is.
+    pub steps_of: Option<JobId>,
     /// Earliest end.
     pub since: Option<Time>,
     /// First instant after the selected ends.
@@ -85,14 +87,14 @@ pub struct JobSum {
 }
 
 const COLUMNS: &str = "job, user, name, application, state, submitted, started, ended, energy_mj, cost, start_now_cost, \
-                       emulated, measured, report";
+                       emulated, measured, report, step_of";
 
 pub(crate) fn insert(script: &mut Script, number: i64, row: &FinishedRow) {
     script
         .add(
             "INSERT INTO finished (job, user, name, application, state, submitted, started, ended, energy_mj, cost_micro,
-                 cost, start_now_cost, emulated, measured, report)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)",
+                 cost, start_now_cost, emulated, measured, report, step_of)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)",
         )
         .bind(number)
         .bind(&row.user)
@@ -107,7 +109,8 @@ pub(crate) fn insert(script: &mut Script, number: i64, row: &FinishedRow) {
         .bind(row.start_now_cost.map(Money::micro))
         .bind(row.emulated)
         .bind(row.measured)
-        .bind(&row.report);
+        .bind(&row.report)
+        .bind(row.step_of.map(|of| i64::try_from(of.0).unwrap_or(i64::MAX)));
     script.add("UPDATE submissions SET launch = NULL WHERE job = ?").bind(number);
 }
 
@@ -173,6 +176,10 @@ async fn sums(
 }
 
 fn restrict(statement: &mut QueryBuilder<Sqlite>, filter: &FinishedFilter) {
+    match filter.steps_of {
+        Some(of) => drop(statement.push(" AND step_of = ").push_bind(i64::try_from(of.0).unwrap_or(i64::MAX))),
+        None => drop(statement.push(" AND step_of IS NULL")),
+    }
     for (column, values) in [("user", &filter.users), ("state", &filter.states), ("name", &filter.names)] {
         if !values.is_empty() {
             statement.push(format!(" AND {column} IN "));
@@ -222,6 +229,7 @@ fn finished_row(row: &SqliteRow) -> Result<FinishedRow, ReadError> {
         emulated: row.try_get("emulated")?,
         measured: row.try_get("measured")?,
         report: row.try_get("report")?,
+        step_of: row.try_get::<Option<i64>, _>("step_of")?.map(job).transpose()?,
     })
 }
 

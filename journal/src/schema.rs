@@ -12,7 +12,7 @@ use crate::error::OpenError;
 pub(crate) const FILE: &str = "journal.db";
 
 /// Stored in `PRAGMA user_version`.
-pub(crate) const VERSION: i64 = 7;
+pub(crate) const VERSION: i64 = 8;
 
 /// Tables of version 1. `generation` is written at each opening and each recovery. It is more than a counter: the write
 /// replaces pages that a failed commit may have left in the write-ahead log, so that they cannot reappear after a
@@ -109,6 +109,13 @@ CREATE TABLE states (
 PRAGMA user_version = 7;
 ";
 
+/// Version 8 adds steps: finished jobs with the number of their job, which other lists omit.
+const STEPS: &str = "
+ALTER TABLE finished ADD COLUMN step_of INTEGER;
+CREATE INDEX finished_steps ON finished (step_of) WHERE step_of IS NOT NULL;
+PRAGMA user_version = 8;
+";
+
 /// Settings of new journals only.
 const FIRST_INCARNATION: &str = "UPDATE meta SET begun = 0";
 
@@ -169,13 +176,14 @@ pub(crate) async fn check_unwritten(conn: &mut SqliteConnection, path: &Path, re
 pub(crate) async fn prepare(conn: &mut SqliteConnection, path: &Path) -> Result<(), OpenError> {
     let failed = |error: sqlx::Error| OpenError::from_sqlite(&error, path);
     let steps: &[&'static str] = match version(conn, path).await? {
-        0 => &[TABLES, READINGS, HISTORY, CHANGES, IDENTITY, COSTS, STATES, FIRST_INCARNATION],
-        1 => &[READINGS, HISTORY, CHANGES, IDENTITY, COSTS, STATES],
-        2 => &[HISTORY, CHANGES, IDENTITY, COSTS, STATES],
-        3 => &[CHANGES, IDENTITY, COSTS, STATES],
-        4 => &[IDENTITY, COSTS, STATES],
-        5 => &[COSTS, STATES],
-        6 => &[STATES],
+        0 => &[TABLES, READINGS, HISTORY, CHANGES, IDENTITY, COSTS, STATES, STEPS, FIRST_INCARNATION],
+        1 => &[READINGS, HISTORY, CHANGES, IDENTITY, COSTS, STATES, STEPS],
+        2 => &[HISTORY, CHANGES, IDENTITY, COSTS, STATES, STEPS],
+        3 => &[CHANGES, IDENTITY, COSTS, STATES, STEPS],
+        4 => &[IDENTITY, COSTS, STATES, STEPS],
+        5 => &[COSTS, STATES, STEPS],
+        6 => &[STATES, STEPS],
+        7 => &[STEPS],
         _ => return Ok(()),
     };
     sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut *conn).await.map_err(failed)?;

@@ -177,9 +177,9 @@ impl Database for Databases {
 
 /// Translates a client's selection of jobs into a filter of the journal.
 pub fn row_filter(filter: JobFilter, since: Option<Time>, until: Option<Time>) -> FinishedFilter {
-    let JobFilter { users, states, names, nodes, queues } = filter;
+    let JobFilter { users, states, names, nodes, queues, steps_of } = filter;
     let states = states.iter().map(|state| state.name().to_owned()).collect();
-    FinishedFilter { users, states, names, nodes, queues, since, until }
+    FinishedFilter { users, states, names, nodes, queues, steps_of, since, until }
 }
 
 fn report(row: &FinishedRow) -> Result<JobReport> {

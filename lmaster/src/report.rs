@@ -41,6 +41,7 @@ pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clo
         measured: ran.then_some(finished.usage.energy.is_some()),
         confidence: finished.usage.energy.map(|_| finished.usage.confidence),
         evictions: finished.evictions,
+        steps: finished.steps,
         kept: Some(finished.kept.ran).filter(|ran| *ran > Span::ZERO),
         checkpoint_failed: finished.kept.failed,
         ..base((finished.job, submitted), &request, Some(live), (&finished.placement, nodes))
@@ -84,6 +85,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         unreachable: assignment.map(|assignment| missing::of_job(core, assignment)).unwrap_or_default(),
         suspended: job.causes().map(|causes| suspension(causes, (core, now))),
         evictions: job.evictions,
+        steps: job.steps.submitted,
         kept: Some(job.kept_so_far()).filter(|ran| *ran > Span::ZERO),
         checkpoint_failed: job.checkpoint_failed(),
         explores: assignment.and_then(|assignment| explored(&job.request, assignment)),
@@ -156,6 +158,8 @@ fn base(
         evictions: Default::default(),
         kept: None,
         checkpoint_failed: None,
+        step: request.step.map(|step| (step.of, step.number)),
+        steps: 0,
     }
 }
 

@@ -72,6 +72,7 @@ impl FilterArgs {
             names: self.name.clone(),
             nodes: self.nodelist.as_ref().map(|nodes| nodes.0.clone()).unwrap_or_default(),
             queues: self.partition.clone(),
+            steps_of: None,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! `lq show`: prints everything about a job, one fact a line.
 
 use limo_client::{
-    Clock, Failure, Master, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label, marked, or_dash,
-    plain,
+    Align, Clock, Failure, Master, Table, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label,
+    marked, or_dash, plain,
 };
-use limo_model::{Allowance, Evictions, Memory, WhenUsed};
+use limo_model::{Allowance, Evictions, Memory, WhenUsed, host_list};
 use limo_proto::{JobReport, PackedTasks, Selector};
 
 use crate::columns::{places, time_run, unreachable};
@@ -16,18 +16,41 @@ use crate::list::JobsJson;
 /// If the master cannot be asked, or does not know a job.
 pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, Failure> {
     let mut session = master.session().await?;
-    let mut jobs = Vec::new();
+    let (mut jobs, mut texts, clock) = (Vec::new(), Vec::new(), Clock::system());
     for id in session.select(which, false).await? {
-        jobs.push(session.job(id).await?);
+        let job = session.job(id).await?;
+        let steps = session.steps(&job).await?;
+        if json {
+            jobs.extend([job].into_iter().chain(steps));
+        } else {
+            texts.push(facts(&job, &clock) + &steps_of(&steps, &clock));
+        }
     }
-    let clock = Clock::system();
     if json {
         answer_json(&JobsJson::new(&jobs, &clock))?;
     } else {
-        let texts: Vec<String> = jobs.iter().map(|job| facts(job, &clock)).collect();
         answer(&texts.join("\n"))?;
     }
     Ok(exit::DONE)
+}
+
+/// Formats the steps of a job, a line each.
+fn steps_of(steps: &[JobReport], clock: &Clock) -> String {
+    let (left, right) = (Align::Left, Align::Right);
+    let columns = [("STEP", left), ("NAME", left), ("STATE", left), ("TIME", right), ("CORES", right), ("NODES", left)];
+    let mut table = Table::new(&[&columns[..], &[("END", left)]].concat());
+    for step in steps {
+        table.row([
+            job_label(step),
+            step.name.clone(),
+            step.state.name().to_owned(),
+            step.started.map_or_else(|| "-".to_owned(), |_| elapsed(time_run(step, clock))),
+            step.cores.to_string(),
+            host_list(step.nodes.iter().map(String::as_str)),
+            step.end.as_ref().map_or_else(String::new, |end| end_in_words(end, clock)),
+        ]);
+    }
+    if steps.is_empty() { String::new() } else { format!("\n{}", table.render()) }
 }
 
 /// Returns the range of nodes of a moldable job, with the number that was chosen.

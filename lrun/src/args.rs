@@ -20,6 +20,7 @@ use crate::gres::GresArgs;
 use crate::login;
 use crate::priority::PriorityArgs;
 use crate::restart::RestartArgs;
+use crate::step::StepArgs;
 use crate::tasks::TaskArgs;
 use crate::work::ScriptArgs;
 
@@ -33,7 +34,7 @@ use crate::work::ScriptArgs;
 )]
 pub struct Args {
     /// Command and arguments, or the arguments of the script; options of lrun end here
-    #[arg(required_unless_present_any = ["script", "wrap", "attach"], trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(required_unless_present_any = ["script", "wrap", "attach", "no_shell"], trailing_var_arg = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 
     #[command(flatten)]
@@ -44,6 +45,8 @@ pub struct Args {
     pub accelerators: GresArgs,
     #[command(flatten)]
     pub tasks: TaskArgs,
+    #[command(flatten)]
+    pub steps: StepArgs,
     #[command(flatten)]
     pub when: WhenArgs,
     #[command(flatten)]
@@ -190,12 +193,13 @@ pub struct HowArgs {
 }
 
 /// Options for new jobs only. clap treats a structure of options as a group with its name.
-const NEW_JOBS: [&str; 15] = [
+const NEW_JOBS: [&str; 16] = [
     "command",
     "JobArgs",
     "ResourceArgs",
     "GresArgs",
     "TaskArgs",
+    "StepArgs",
     "WhenArgs",
     "PowerArgs",
     "RestartArgs",

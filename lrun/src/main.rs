@@ -22,6 +22,7 @@ mod restart;
 mod script;
 mod session;
 mod signals;
+mod step;
 mod streams;
 mod submission;
 mod taking;
@@ -90,14 +91,16 @@ fn run(args: Args) -> Result<u8, Failure> {
         let Args { taking, how, master, reconnect, .. } = args;
         return in_runtime(taking::run((job, taking.take), &how, master, reconnect));
     }
-    let (args, script) = with_script(args)?;
+    let (mut args, script) = with_script(args)?;
     check(&args)?;
+    let step = step::of_job(&mut args, |name| std::env::var(name).ok())?;
     let mut around = Surroundings::of_this_process()?;
     if args.files.pty {
         around.terminal = Some(terminal::size()?);
     }
-    let exec = submission::build(&args, Work::of(&args, script, &around)?, around)?;
-    let Args { how, master, reconnect, .. } = args;
+    let exec = submission::build(&args, Work::of(&args, script, &around)?, around, step)?;
+    let Args { mut how, steps, master, reconnect, .. } = args;
+    how.detach |= steps.no_shell;
     in_runtime(async {
         if how.dry_run {
             dry_run::run(exec.request, how.json, &master.master()).await

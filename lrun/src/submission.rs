@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use limo_client::{Clock, Failure};
-use limo_model::{Conditions, Memory, Request, Warning, application, check_name};
-use limo_proto::{BODY_LIMIT, ClientToMaster, Frame, Io, Launch, Origin, SendExec, WindowSize};
+use limo_model::{Conditions, Memory, Request, Step, Warning, application, check_name};
+use limo_proto::{BODY_LIMIT, ClientToMaster, Frame, Hold, Io, Launch, Origin, SendExec, WindowSize};
 use nix::sys::stat::{Mode, umask};
 
 use crate::args::{Args, WhenArgs};
@@ -16,6 +16,9 @@ use crate::work::Work;
 
 /// Variable by which nodes find a job's processes. If a job submits another one, the variable must not be passed on.
 const COOKIE: &str = "LIMO_ATTEMPT";
+
+/// Variable with the address of the master.
+const MASTER: &str = "LIMO_MASTER";
 
 /// Variable that names the type of terminal.
 const TERM: &str = "TERM";
@@ -66,11 +69,12 @@ impl Surroundings {
 ///
 /// # Errors
 /// If it is larger than the master accepts, or a variant is given twice.
-pub fn build(args: &Args, work: Work, around: Surroundings) -> Result<SendExec, Failure> {
+pub fn build(args: &Args, work: Work, around: Surroundings, step: Option<Step>) -> Result<SendExec, Failure> {
     let mut key = [0; 16];
     getrandom::fill(&mut key).map_err(|error| Failure::new(format_args!("cannot draw a random key: {error}")))?;
     let carried = work.carried.as_ref().map(|file| (work.argv[0].clone(), file.len()));
-    let exec = SendExec { key, request: request(args, &work)?, launch: launch(args, work, around)?, again: false };
+    let request = Request { step, ..request(args, &work)? };
+    let exec = SendExec { key, request, launch: launch(args, work, around)?, again: false };
     let frame = Frame::Message(ClientToMaster::SendExec(Box::new(exec.clone())));
     match frame.encode() {
         Ok(body) if body.len() <= BODY_LIMIT => Ok(exec),
@@ -146,6 +150,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         predicted: Vec::new(),
         restart: args.restart.restart(),
         queue_group: None,
+        step: None,
     })
 }
 
@@ -187,6 +192,12 @@ fn launch(args: &Args, work: Work, around: Surroundings) -> Result<Launch, Failu
     if let Some(term) = term.filter(|(name, _)| !environment.iter().any(|(own, _)| own == name)) {
         environment.push(term);
     }
+    let hold = args.steps.hold();
+    let is_set = environment.iter().any(|(name, _)| name == MASTER);
+    // The steps of the job ask the same master.
+    if let Some(address) = args.master.given().filter(|_| hold != Hold::Nothing && !is_set) {
+        environment.push((MASTER.into(), address.into()));
+    }
     Ok(Launch {
         argv: work.argv.into_iter().map(OsString::into_vec).collect(),
         variants: variants.collect(),
@@ -194,13 +205,14 @@ fn launch(args: &Args, work: Work, around: Surroundings) -> Result<Launch, Failu
         env: environment.into_iter().map(|(name, value)| (name.into_vec(), value.into_vec())).collect(),
         umask: around.umask,
         uid: nix::unistd::getuid().as_raw(),
-        io: if args.how.is_detached() { Io::Detached } else { Io::Attached },
+        io: if args.how.is_detached() || args.steps.no_shell { Io::Detached } else { Io::Attached },
         files: args.files.files(),
         origin: Origin { host: around.host, directory: around.directory.into_os_string().into_vec() },
         carried: work.carried,
         terminal: around.terminal,
         array: args.array.array()?,
         parallel: parallel(args)?,
+        hold,
     })
 }
 
@@ -230,7 +242,7 @@ mod tests {
     fn submission_in(args: &[&str], around: Surroundings) -> Result<SendExec, Failure> {
         let args = Args::try_parse_from(args).expect("a command line");
         let work = Work::of(&args, None, &around)?;
-        build(&args, work, around)
+        build(&args, work, around, None)
     }
 
     #[test]
@@ -286,6 +298,16 @@ mod tests {
         };
         assert_eq!(env(None), []);
         assert_eq!(env(Some(WindowSize { rows: 24, columns: 80 })), [(b"TERM".to_vec(), b"vt100".to_vec())]);
+    }
+
+    #[test]
+    fn a_batch_job_knows_its_master() {
+        let env = |options: &[&str]| {
+            let line = [&["lrun", "--export", "NONE", "--master", "unix:/run/m"], options, &["cg"]].concat();
+            submission(&line).launch.env
+        };
+        assert_eq!(env(&[]), []);
+        assert_eq!(env(&["--batch"]), [(b"LIMO_MASTER".to_vec(), b"unix:/run/m".to_vec())]);
     }
 
     #[test]

@@ -27,6 +27,9 @@ pub struct ScriptArgs {
 /// Name of jobs from `--wrap`, as in sbatch.
 const WRAP: &str = "wrap";
 
+/// Name of jobs from `--no-shell`, as in salloc.
+const NO_SHELL: &str = "no-shell";
+
 /// Work for the node.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Work {
@@ -47,6 +50,9 @@ impl Work {
         if let Some(line) = &args.script.wrap {
             let argv = vec!["sh".into(), "-c".into(), line.clone()];
             return Ok(Self { argv, application: WRAP.into(), carried: None });
+        }
+        if args.steps.no_shell {
+            return Ok(Self { argv: vec![NO_SHELL.into()], application: NO_SHELL.into(), carried: None });
         }
         let mut argv = args.command.clone();
         let carried = match (&args.script.script, script) {

@@ -102,13 +102,21 @@ impl Groups {
         let (cores, memory) = asked(exec, spec);
         let mut limits = Limits { memory: Some(memory).filter(|memory| *memory > 0), ..Limits::default() };
         limits.processes = Some(most.into());
-        match &mut self.binding {
-            Some(binding) if cores > 0 => limits.cores = Some(binding.choose(cores as usize, is_launching)?),
+        let of_job = exec.step.and_then(|of| self.of(Claim { job: of.job.0, attempt: of.attempt.0 }));
+        match (&mut self.binding, &of_job) {
+            // A step shares the cores of its job with the other steps, within its number of them.
+            (Some(_), Some(of_job)) => {
+                limits.cores = of_job.cores()?;
+                limits.cpus = Some(cores).filter(|cores| *cores > 0);
+            }
+            (Some(binding), None) if cores > 0 => {
+                limits.cores = Some(binding.choose(cores as usize, is_launching)?);
+            }
             // A job that may use all CPUs of the machine needs no limit of them.
             _ => limits.cpus = Some(cores).filter(|cores| *cores > 0 && *cores < self.cpus),
         }
         let group = self.make_limited(exec, &limits)?;
-        if let (Some(binding), Some(cores), Some(group)) = (&mut self.binding, limits.cores, &group) {
+        if let (Some(binding), Some(cores), Some(group), None) = (&mut self.binding, limits.cores, &group, of_job) {
             binding.keep(handle, cores, group.clone());
         }
         Ok(group)

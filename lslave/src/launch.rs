@@ -3,6 +3,7 @@
 
 mod environment;
 mod explain;
+mod held;
 mod program;
 mod several;
 
@@ -19,6 +20,7 @@ use limo_shepherd::{Carried, FIRST_INHERITED, Identity, Kept, Output, Plan};
 
 use environment::environment;
 pub use explain::{Explanation, LaunchError};
+pub use held::{NAME as HELD, main as hold};
 use program::Program;
 
 use crate::tasks::share;
@@ -90,13 +92,16 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
         return Err(LaunchError::NotFound { command: String::new() });
     };
     // A variant replaces the command whose file was sent.
-    let carried = launch.carried.as_ref().filter(|_| variant.is_none());
+    let carried = launch.carried.as_ref().filter(|_| variant.is_none() && !held::is_held(exec));
     let carried = carried.map(|content| carried_file(around.cookie, program, content));
     let path = carried
         .as_ref()
         .map(|carried| Path::new(OsStr::from_bytes(&carried.directory)).join(OsStr::from_bytes(&carried.name)));
     let program_path = path.as_ref().map_or(OsStr::from_bytes(program), |path| path.as_os_str());
     let files = launch.file_names(&facts(exec, around.spec, 0));
+    let held = held::is_held(exec);
+    // A held node opens no file of the job.
+    let files = if held { FileNames::default() } else { files };
     let several = several::prepare(exec, around.spec, (program_path, arguments), &files)?;
     let (work_end, work) = around.emulated_work.then(io::pipe).transpose().map_err(LaunchError::Spawn)?.unzip();
     // The order of the descriptors determines their numbers in the job.
@@ -106,6 +111,10 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
     let own_argv = std::iter::once(program_path).chain(arguments.iter().map(|argument| OsStr::from_bytes(argument)));
     let child = match several.as_ref().map(|_| several::program(plan_fd)) {
         Some((path, argv)) => Program::new(&path, argv.into_iter(), env)?,
+        None if held => {
+            let (path, argv) = held::program(plan_fd);
+            Program::new(&path, argv.into_iter(), env)?
+        }
         None => Program::new(program_path, own_argv.map(OsStr::to_owned), env)?,
     };
     let keep = several.as_ref().map_or([false; 2], |several| several.keep);
@@ -122,9 +131,11 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
     pipes.work = work.map(OwnedFd::from);
     let (stdio_count, mut descriptors) = (stdio.len(), Vec::from(stdio));
     descriptors.extend(work_end.map(OwnedFd::from));
-    let until_exec = usize::from(several.is_some());
+    let until_exec = usize::from(several.is_some() || held);
     if let Some(several) = several {
         descriptors.extend([OwnedFd::from(several.plan), several::own_program()?]);
+    } else if held {
+        descriptors.push(several::own_program()?);
     }
     let command = exec.checkpoint.as_ref().and_then(|checkpoint| match &checkpoint.by {
         CheckpointBy::Command(command) => Some(command.clone().into_bytes()),
@@ -153,7 +164,7 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
         stdout: output(own.stdout, keep[0]),
         stderr: output(own.stderr, keep[1]),
         terminal: launch.terminal.is_some() && launch.io == Io::Attached,
-        blocked: share(exec).is_some(),
+        blocked: share(exec).is_some() || held,
         cookie: around.cookie.to_owned(),
         carried,
         inherited,

@@ -60,8 +60,10 @@ const OOM_SCORE_ADJ: &str = "-900";
 
 fn main() -> ExitCode {
     let mut words = std::env::args();
-    if words.next().is_some_and(|name| name == tasks::NAME) {
-        return tasks::main(words.next().and_then(|fd| fd.parse().ok()));
+    match words.next().as_deref() {
+        Some(tasks::NAME) => return tasks::main(words.next().and_then(|fd| fd.parse().ok())),
+        Some(launch::HELD) => return launch::hold(),
+        _ => {}
     }
     if let Some(code) = requested("lslave", Section::Daemons, Arguments::command()) {
         return code;

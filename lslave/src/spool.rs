@@ -268,6 +268,7 @@ mod tests {
             share: None,
             lease: None,
             checkpoint: None,
+            step: None,
         };
         Record::Intent(Box::new(Intent { exec, cookie: "cookie".into(), boot: "boot".into() }))
     }

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use limo_model::{Outcome, Span};
-use limo_proto::{DoExec, FileNames, Parallel, Share, decode_stored, encode_stored};
+use limo_proto::{DoExec, FileNames, Hold, Parallel, Share, decode_stored, encode_stored};
 use nix::libc;
 use nix::sys::signal::{SigSet, Signal};
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ pub struct Plan {
 
 /// Returns this node's share of a job that needs such a process; `None` if its command is started directly.
 pub fn share(exec: &DoExec) -> Option<(&Share, Parallel)> {
-    exec.share.as_ref().zip(exec.launch.parallel)
+    exec.share.as_ref().zip(exec.launch.parallel).filter(|_| exec.launch.hold == Hold::Nothing)
 }
 
 impl Plan {

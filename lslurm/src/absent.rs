@@ -6,12 +6,11 @@ use limo_client::{answer, exit, tell};
 
 use crate::call::{Call, FAILED, VERSION};
 
-/// `salloc`, `sattach` and `sstat`: says what to use instead.
+/// `sattach` and `sstat`: says what to use instead.
 pub fn refuse(call: &Call) -> ExitCode {
     let (reason, hint) = match call.name {
-        "salloc" => ("allocations without a command are not built yet", "srun --pty bash, or sbatch job.sh"),
-        "sattach" => ("a job has no steps to attach to", "lq attach --take JOB"),
-        _ => ("a job has no steps with figures of their own", "lq show JOB"),
+        "sattach" => ("the streams of a step stay with its srun", "lq attach --take JOB, for a job of lrun"),
+        _ => ("a running step has no figures yet", "lq show JOB, and sacct -j JOB when it is over"),
     };
     tell(&format!("{}: error: {reason}\n{}: hint: {hint}\n", call.name, call.name));
     ExitCode::from(FAILED)

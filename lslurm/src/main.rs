@@ -8,6 +8,7 @@ mod getopt;
 mod moment;
 mod partitions;
 mod sacct;
+mod salloc;
 mod sbatch;
 mod scancel;
 mod scontrol;
@@ -39,7 +40,7 @@ const COMMANDS: [SlurmCommand; 11] = [
     ("sinfo", |call| call.run(sinfo::run)),
     ("scontrol", |call| call.run(scontrol::run)),
     ("sacctmgr", |call| absent::accounts(&call)),
-    ("salloc", |call| absent::refuse(&call)),
+    ("salloc", |call| call.run(salloc::run)),
     ("sattach", |call| absent::refuse(&call)),
     ("sstat", |call| absent::refuse(&call)),
 ];

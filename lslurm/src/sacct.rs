@@ -75,6 +75,8 @@ struct Asked {
     jobs: Vec<Selector>,
     /// True if jobs were named, even if only steps of them.
     named: bool,
+    /// True if the steps of jobs are listed.
+    steps: bool,
     states: Vec<&'static str>,
     since: Option<Time>,
     until: Option<Time>,
@@ -105,7 +107,14 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     let master = call.master()?;
     let asked = Asked::of(&options, &clock, &master).await?;
     let mut session = master.session().await?;
-    let jobs = if asked.named { asked.by_number(&mut session).await? } else { asked.by_time(&mut session).await? };
+    let mut jobs = if asked.named { asked.by_number(&mut session).await? } else { asked.by_time(&mut session).await? };
+    if asked.steps {
+        let with_steps: Vec<JobReport> = jobs.values().filter(|job| job.steps > 0).cloned().collect();
+        for job in with_steps {
+            let steps = session.steps(&job).await?;
+            jobs.extend(steps.into_iter().map(|step| (key(&step), step)));
+        }
+    }
     let layout = Layout::of(&options);
     let mut text = String::new();
     if !options.has("noheader") {
@@ -133,7 +142,7 @@ impl Asked {
         for given in options.0.iter().filter(|given| given.name == "jobs") {
             for job in job_list(&given.value) {
                 named = true;
-                // A job has no steps, but for the batch script itself.
+                // The steps follow their job.
                 if job.contains('.') {
                     continue;
                 }
@@ -153,12 +162,17 @@ impl Asked {
         // Without jobs and times: since midnight.
         let midnight = || read("today", Toward::Past, clock);
         let since = since.or_else(|| if named { None } else { midnight() });
-        Ok(Self { filter, jobs: selectors(&jobs), named, states, since, until })
+        let steps = !options.has("allocations");
+        Ok(Self { filter, jobs: selectors(&jobs), named, steps, states, since, until })
     }
 
     /// Returns true if the job was there between the times, and has one of the states.
     fn passes(&self, job: &JobReport) -> bool {
         let state = status::accounted(job);
+        if job.step.is_some() {
+            // A step is shown with its job.
+            return self.states.is_empty() || self.states.contains(&state);
+        }
         let in_time = self.since.is_none_or(|since| job.ended.is_none_or(|ended| ended >= since))
             && self.until.is_none_or(|until| job.submitted <= until);
         in_time && (self.states.is_empty() || self.states.contains(&state)) && self.filter.passes(job)
@@ -190,11 +204,15 @@ impl Asked {
     }
 }
 
-/// Order of the list: an array is followed by its tasks.
-type Key = (u64, Option<u32>);
+/// Order of the list: an array is followed by its tasks, and a job by its steps.
+type Key = (u64, Option<u32>, Option<u32>);
 
 fn key(job: &JobReport) -> Key {
-    job.task.map_or((job.job.0, None), |(array, task)| (array.0, Some(task)))
+    match (job.task, job.step) {
+        (_, Some((of, step))) => (of.0, None, Some(step)),
+        (Some((array, task)), None) => (array.0, Some(task), None),
+        (None, None) => (job.job.0, None, None),
+    }
 }
 
 /// Arrangement of the columns.

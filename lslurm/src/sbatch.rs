@@ -47,10 +47,10 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         tell(&format!("sbatch: warning: {warning}\n"));
     }
     let test_only = options.has("test-only");
-    let output = match options.get("wrap").filter(|_| !job.several) {
+    let output = match options.get("wrap") {
         Some(line) => submit(&master, &job, &["--wrap", line], test_only)?,
         None => {
-            let handed = script.hand_over(job.several)?;
+            let handed = script.hand_over()?;
             let path = handed.path.display().to_string();
             let words = ["--script", &path, "--"].into_iter().chain(arguments.iter().map(String::as_str));
             submit(&master, &job, &words.collect::<Vec<_>>(), test_only)?
@@ -92,8 +92,8 @@ fn batch(options: &JobOptions, script: &BatchScript, job: &mut Translated) {
         job.option("--array", tasks);
     }
     if job.several {
-        // Without lines of Limo about its tasks in the output of the script.
-        job.options.push("--quiet".into());
+        // Slurm runs a batch script once, on the first node.
+        job.options.push("--batch".into());
     }
     if !options.has("output") {
         let name = if options.has("array") { "slurm-%A_%a.out" } else { "slurm-%j.out" };

@@ -11,14 +11,6 @@ use limo_proto::BODY_LIMIT;
 /// Beginning of a line with options.
 const MARK: &str = "#SBATCH";
 
-/// Beginning of the file of a job with several tasks: Slurm runs a batch script once, on the first node.
-const FIRST_TASK_ONLY: &str = r#"#!/bin/sh
-[ "$LIMO_PROCID" = 0 ] || exit 0
-script="${0%/*}/slurm_script"
-tail -c +SIZE "$0" >"$script" && chmod 700 "$script" && exec "$script" "$@"
-exit 126
-"#;
-
 /// A batch script.
 #[derive(Debug, PartialEq, Eq)]
 pub struct BatchScript {
@@ -96,34 +88,19 @@ impl BatchScript {
         Ok(words)
     }
 
-    /// Returns the file that is sent with the job.
-    fn sent(&self, several: bool) -> Vec<u8> {
-        if !several {
-            return self.content.clone();
-        }
-        // The number of digits is part of the size that the file names.
-        let size = |digits: usize| FIRST_TASK_ONLY.len() - "SIZE".len() + digits + 1;
-        let digits = (1..).find(|digits| size(*digits).to_string().len() == *digits).unwrap_or_default();
-        let mut sent = FIRST_TASK_ONLY.replace("SIZE", &size(digits).to_string()).into_bytes();
-        sent.extend(&self.content);
-        sent
-    }
-
     /// Writes the file for `lrun` into a new private directory.
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn hand_over(&self, several: bool) -> Result<HandedOver, Failure> {
+    pub fn hand_over(&self) -> Result<HandedOver, Failure> {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(|error| Failure::new(format_args!("cannot draw a number: {error}")))?;
         let number = u64::from_le_bytes(random);
         let directory = std::env::temp_dir().join(format!("lslurm-{number:016x}"));
-        // The names are those of two files in the same directory on the node.
-        let name = if several && self.name == "slurm_script" { "script" } else { &self.name };
-        let path = directory.join(name);
+        let path = directory.join(&self.name);
         let written = DirBuilder::new().mode(0o700).create(&directory).and_then(|()| {
             let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-            file.write_all(&self.sent(several))
+            file.write_all(&self.content)
         });
         let handed = HandedOver { path, directory };
         written.map_err(|error| Failure::new(format_args!("cannot write {}: {error}", handed.path.display())))?;
@@ -168,19 +145,5 @@ mod tests {
         assert_eq!(script(" \n"), Err("Batch script contains only whitespace!".into()));
         assert!(script("echo\n").is_err_and(|error| error.starts_with("This does not look like a batch script.")));
         assert!(script("#!/bin/sh\r\n").is_err_and(|error| error.contains("DOS line breaks")));
-    }
-
-    #[test]
-    fn only_the_first_of_several_tasks_runs_the_script() {
-        let run = |several: bool, task: &str| {
-            let wrap = BatchScript::wrap("echo $LIMO_PROCID \"$@\"");
-            let handed = wrap.hand_over(several).expect("a file");
-            assert_eq!(handed.path.file_name().and_then(|name| name.to_str()), Some("wrap"));
-            let mut command = std::process::Command::new("/bin/sh");
-            let output = command.arg(&handed.path).arg("a b").env("LIMO_PROCID", task).output().expect("it ran");
-            assert!(output.status.success(), "{output:?}");
-            String::from_utf8_lossy(&output.stdout).into_owned()
-        };
-        assert_eq!([run(true, "0"), run(true, "1"), run(false, "1")], ["0 a b\n", "", "1 a b\n"]);
     }
 }

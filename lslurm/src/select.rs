@@ -42,7 +42,7 @@ fn plain_filter(options: &JobOptions) -> Result<JobFilter, Failure> {
         nodes => parse_hosts(nodes).map_err(|error| Failure::new(format_args!("Invalid node name: {error}")))?,
     };
     let queues = words(options.get("partition"));
-    Ok(JobFilter { users, states: Vec::new(), names: all(&NAMES), nodes, queues })
+    Ok(JobFilter { users, states: Vec::new(), names: all(&NAMES), nodes, queues, steps_of: None })
 }
 
 /// Splits a list at its commas.

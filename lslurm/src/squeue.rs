@@ -89,7 +89,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         return Err(Failure::new("--json is not built: `lq --json` prints the jobs as JSON"));
     }
     if options.has("steps") {
-        return Err(Failure::new("a job has no steps in Limo"));
+        return Err(Failure::new("--steps is not built: `lq show JOB` and `sacct -j JOB` list the steps of a job"));
     }
     let (master, clock) = (call.master()?, Clock::system());
     let wanted = Wanted::of(&options, &master).await?;

@@ -1,32 +1,49 @@
-//! `srun`: runs a command as a job of its own, by `lrun`. Steps of a job are not built.
+//! `srun`: runs a command by `lrun`, as a step inside of a job, and else as a job of its own.
 
 use std::os::unix::process::CommandExt;
 
-use limo_client::{Failure, lrun, tell};
+use limo_client::{Failure, Master, lrun, tell};
+use limo_model::JobId;
 
 use crate::call::Call;
-use crate::getopt::Takes;
-use crate::submit::{JOB_OPTIONS, JobOptions, from_environment};
+use crate::getopt::Takes::{self, Nothing, Value};
+use crate::getopt::{OptionRow, long};
+use crate::submit::{JOB_OPTIONS, JobOptions, Translated, from_environment};
 
-/// Options of sbatch that srun does not have, or that need steps.
+/// Options of sbatch that srun does not have.
 const NOT_HERE: [&str; 4] = ["array", "hold", "wrap", "requeue"];
+
+/// Options of srun alone. Without `--overlap`, each step has its own cores, as with `--exact`.
+const STEP_OPTIONS: [OptionRow; 4] =
+    [long("exact", Nothing), long("jobid", Value), long("multi-prog", Nothing), long("bcast", Takes::Perhaps)];
+
+/// Flags that `lrun` has, too.
+const FLAGS: [(&str, &str); 8] = [
+    ("label", "--label"),
+    ("kill-on-bad-exit", "--kill-on-bad-exit"),
+    ("pty", "--pty"),
+    ("quiet", "--quiet"),
+    ("verbose", "--verbose"),
+    ("overlap", "--overlap"),
+    ("immediate", "--immediate"),
+    ("test-only", "--dry-run"),
+];
+
+/// The flags that are not for steps.
+const OF_JOBS: [&str; 2] = ["--immediate", "--dry-run"];
 
 /// Replaces this process by `lrun`.
 ///
 /// # Errors
-/// Inside of a job, if an option is wrong, or if `lrun` cannot be run.
+/// If an option is wrong, the job of a step is unknown, or `lrun` cannot be run.
 pub async fn run(call: Call) -> Result<u8, Failure> {
-    let mut known = JOB_OPTIONS;
+    let mut known = [&JOB_OPTIONS[..], &STEP_OPTIONS[..]].concat();
     // For srun it is the time between the ends of the first task and of the last one.
     known.iter_mut().filter(|row| row.long == "wait").for_each(|row| row.value = Takes::Value);
     let (line, command) = match call.options(&known, false) {
         Ok(parsed) => parsed,
         Err(code) => return Ok(code),
     };
-    if ["LIMO_JOB_ID", "SLURM_JOB_ID"].iter().any(|name| std::env::var_os(name).is_some()) {
-        return Err(Failure::new("steps inside of a job are not built yet: run the command itself")
-            .hint("to submit another job: env -u SLURM_JOB_ID -u LIMO_JOB_ID srun ..."));
-    }
     if command.is_empty() {
         return Err(Failure::new("fatal: No command given to execute."));
     }
@@ -34,22 +51,31 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     if let Some(name) = NOT_HERE.iter().find(|name| own.has(name)) {
         return Err(Failure::new(format_args!("--{name} is an option of sbatch")));
     }
-    let options = JobOptions([from_environment("SLURM_", |name| std::env::var(name).ok()), own.0].concat());
+    if let Some(name) = ["multi-prog", "bcast"].iter().find(|name| own.has(name)) {
+        return Err(Failure::new(format_args!("Limo has nothing like --{name}")));
+    }
     let master = call.master()?;
-    let mut job = options.translate(&master).await?;
-    if let Some(name) = options.get("job-name") {
+    let variable = |name: &str| std::env::var(name).ok();
+    let (mut job, is_step) = match own.get("jobid") {
+        Some(text) => (step_from_outside(&own, text, &master).await?, true),
+        None if variable("LIMO_JOB_ID").is_some() => (own.translate_step()?, true),
+        None => match variable("SLURM_JOB_ID") {
+            Some(text) => (step_from_outside(&own, &text, &master).await?, true),
+            None => {
+                let options = JobOptions([from_environment("SLURM_", variable), own.0.clone()].concat());
+                (options.translate(&master).await?, false)
+            }
+        },
+    };
+    if let Some(name) = own.get("job-name") {
         job.option("--job-name", name);
     }
-    let flags = [
-        ("label", "--label"),
-        ("kill-on-bad-exit", "--kill-on-bad-exit"),
-        ("pty", "--pty"),
-        ("immediate", "--immediate"),
-        ("quiet", "--quiet"),
-        ("verbose", "--verbose"),
-        ("test-only", "--dry-run"),
-    ];
-    job.options.extend(flags.iter().filter(|(name, _)| options.has(name)).map(|(_, option)| option.into()));
+    let flags = FLAGS.iter().filter(|(name, _)| own.has(name)).map(|(_, option)| *option);
+    let usual = |option: &&str| match is_step {
+        true => !OF_JOBS.contains(option),
+        false => *option != "--overlap",
+    };
+    job.options.extend(flags.filter(usual).map(Into::into));
     for warning in &job.warnings {
         tell(&format!("srun: warning: {warning}\n"));
     }
@@ -57,4 +83,17 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     program.args(&job.options).arg("--").args(command);
     program.envs(job.variables.iter().map(|(name, value)| (name, value)));
     Err(Failure::new(format_args!("cannot run lrun: {}", program.exec())))
+}
+
+/// Translates a step of a job by its number, for a process that has no variables of that job.
+async fn step_from_outside(options: &JobOptions, text: &str, master: &Master) -> Result<Translated, Failure> {
+    let invalid = || Failure::new("Unable to confirm allocation for job: Invalid job id specified");
+    let number = text.parse::<u64>().map_err(|_| invalid())?;
+    let report = master.session().await?.job(JobId(number)).await.map_err(|_| invalid())?;
+    let mut job = options.translate_step()?;
+    let nodes = report.nodes.len().max(1).to_string();
+    for (name, value) in [("LIMO_JOB_ID", text), ("LIMO_NNODES", &nodes), ("LIMO_NTASKS", &nodes)] {
+        job.set(name, value);
+    }
+    Ok(job)
 }

@@ -158,6 +158,7 @@ fn waits(wait: &Wait, user: &str) -> &'static str {
         Wait::ArrayLimit { .. } => "JobArrayTaskLimit",
         Wait::Queue { .. } => "PartitionDown",
         Wait::Owner { .. } => "ReqNodeNotAvail",
+        Wait::Step { .. } => "Resources",
         Wait::PlanRejected => "None",
         Wait::Band { .. }
         | Wait::Budget { .. }

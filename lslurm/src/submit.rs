@@ -132,6 +132,29 @@ impl JobOptions {
         Ok(job)
     }
 
+    /// Translates the options of a step of a job. Those about the allocation have no effect.
+    ///
+    /// # Errors
+    /// A value is wrong, or Limo cannot do what an option requests.
+    pub fn translate_step(&self) -> Result<Translated, Failure> {
+        let mut step = Translated::default();
+        Size::of(self)?.add_to_step(&mut step);
+        for (name, option) in [("chdir", "--chdir"), ("nodelist", "--nodelist"), ("exclude", "--exclude")] {
+            if let Some(value) = self.get(name).filter(|value| !value.is_empty()) {
+                step.option(option, value);
+            }
+        }
+        if let Some(text) = self.get("time")
+            && let Some(limit) = values::time_limit(text).ok_or_else(|| wrong("time", text))?
+        {
+            step.option("--time", format!("{}s", limit.ms() / 1000));
+        }
+        self.files(&mut step);
+        step.set(WITH_SLURM_NAMES, "1");
+        self.export(&mut step);
+        Ok(step)
+    }
+
     fn times(&self, job: &mut Translated) -> Result<(), Failure> {
         let limit = match self.get("time") {
             Some(text) => values::time_limit(text).ok_or_else(|| wrong("time", text))?,
@@ -151,7 +174,7 @@ impl JobOptions {
         if limit.is_none() {
             job.warnings.push("--signal has no effect without --time".to_owned());
         } else if !of_batch {
-            job.warnings.push("--signal without `B:` is for steps, which Limo does not have yet".to_owned());
+            job.warnings.push("--signal without `B:` is for steps: give it to srun, or write `B:`".to_owned());
         } else {
             job.option("--signal", format!("{name}@{before}s"));
         }
@@ -262,7 +285,7 @@ mod tests {
         assert_eq!(job.warnings, ["Limo ignores --account, --comment, --mail-type, --mail-user, --qos"]);
         assert_eq!(job.options, Vec::<OsString>::new());
         let job = translated("-t 10 --signal=USR1@90").expect("accepted");
-        assert_eq!(job.warnings, ["--signal without `B:` is for steps, which Limo does not have yet"]);
+        assert_eq!(job.warnings, ["--signal without `B:` is for steps: give it to srun, or write `B:`"]);
     }
 
     #[test]

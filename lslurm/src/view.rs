@@ -23,7 +23,7 @@ impl View<'_> {
 
     /// Returns the number of the job itself.
     pub fn number(&self) -> String {
-        self.job.job.to_string()
+        if self.job.step.is_some() { job_label(self.job) } else { self.job.job.to_string() }
     }
 
     /// Returns the number of the job's array, or of the job.

@@ -24,6 +24,8 @@ pub enum Set {
     WithCheckpoints,
     /// Set in the command that makes checkpoints.
     InCheckpointCommand,
+    /// Set in a step of a job.
+    InStep,
     /// Set in a task of an array.
     InArray,
     /// Set in a task of an array from the lines of a file.
@@ -41,6 +43,7 @@ impl Set {
             Self::WithTimeLimit => "with a time limit",
             Self::WithCheckpoints => "with `--checkpoint`",
             Self::InCheckpointCommand => "in the command of `--checkpoint`",
+            Self::InStep => "in a step",
             Self::InArray => "in a task of an array",
             Self::WithLines => "with `--each-line`",
             Self::OnAccelerators => "on accelerators",
@@ -62,8 +65,14 @@ const fn in_array(name: &'static str, slurm: &'static str, meaning: &'static str
 }
 
 /// The variables in the order of the page.
-pub const VARIABLES: [Variable; 35] = [
+pub const VARIABLES: [Variable; 36] = [
     always("LIMO_JOB_ID", Some("SLURM_JOB_ID"), "the job's number"),
+    Variable {
+        name: "LIMO_STEP_ID",
+        meaning: "the number of the step in its job; its other variables, but for `LIMO_JOB_ID`, are those of the step",
+        set: Set::InStep,
+        slurm: Some("SLURM_STEP_ID"),
+    },
     always("LIMO_JOB_NAME", Some("SLURM_JOB_NAME"), "the job's name"),
     always("LIMO_JOB_NODELIST", Some("SLURM_JOB_NODELIST"), "the names of its nodes, as a list of hosts"),
     always("LIMO_JOB_NUM_NODES", Some("SLURM_JOB_NUM_NODES"), "how many nodes it has"),

@@ -66,6 +66,9 @@ pub enum Wait {
     /// Owners use the nodes that could run the job; this is one of them, in use since then. `until` is the time at which
     /// jobs may start on a node whose owner has left.
     Owner { node: String, since: Time, until: Option<Time> },
+    /// The step waits for resources of its job, which other steps have, or for the job itself: it is suspended, or has
+    /// not begun on all of its nodes.
+    Step { job: JobId },
 }
 
 /// Shows a reason. A function formats times, because only programs know calendars.
@@ -104,7 +107,8 @@ impl Wait {
             | Self::ArrayLimit { .. }
             | Self::Never { .. }
             | Self::Queue { .. }
-            | Self::Group { .. }) => other,
+            | Self::Group { .. }
+            | Self::Step { .. }) => other,
         }
     }
 
@@ -139,6 +143,7 @@ impl Wait {
             Self::Queue { .. } => "queue",
             Self::Group { .. } => "group",
             Self::Owner { .. } => "owner",
+            Self::Step { .. } => "step",
         }
     }
 }
@@ -230,6 +235,7 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             Wait::Owner { node, until: Some(until), .. } => {
                 write!(f, "{node} was in use; jobs may start there from {}", (self.clock)(*until))
             }
+            Wait::Step { job } => write!(f, "job {job} has no room for it now"),
             Wait::Queue { queue, is_known: true } => write!(f, "{queue} is down"),
             Wait::Queue { queue, is_known: false } => write!(f, "{queue} is no longer configured"),
         }

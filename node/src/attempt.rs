@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use limo_model::{Attempt as Number, JobId, JournalId, Outcome, Usage};
-use limo_proto::{AttemptState, DoExec, MasterToNode};
+use limo_proto::{AttemptState, DoExec, MasterToNode, StepOf};
 use limo_shepherd::Handle;
 
 use crate::checkpoints::Checkpointed;
@@ -29,6 +29,8 @@ pub struct Attempt {
     /// True if the node ends it for its owner.
     pub is_evicted: bool,
     pub checkpointed: Option<Checkpointed>,
+    /// The attempt in whose allocation it runs, if it is a step.
+    pub step: Option<StepOf>,
     pub state: State,
 }
 
@@ -318,6 +320,7 @@ pub(crate) mod tests {
             time_limit: None,
             warning: None,
             checkpoint: None,
+            step: None,
             kill_grace: limo_model::Span::from_secs(30),
             restarts: 0,
             lease: None,
@@ -336,6 +339,7 @@ pub(crate) mod tests {
             kill_grace: Duration::ZERO,
             is_evicted: false,
             checkpointed: None,
+            step: None,
             state,
         }
     }

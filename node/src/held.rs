@@ -45,6 +45,7 @@ impl Node {
         };
         self.energy_ends(job, None);
         self.work_ends(job, None);
+        self.end_steps(job);
         if let Some(streams) = self.streams.get_mut(&job) {
             // The streams of a command that never ran end here.
             streams.close_unused();

@@ -6,8 +6,8 @@
 //!
 //! The modules are split by the source of inputs: `master` (orders), `process` (starts and ends of jobs), `stream`
 //! (stdio), `stop` (requested ends), `suspend` (stopped jobs), `lease` (ends without the master), `meter` (watts),
-//! `scripts` (prolog and epilog), `owners` (people at the machine), `energy` (of jobs), `caps` (limits of watts), `emulated` (modelled
-//! hardware), `probe` (the hardware of the machine).
+//! `scripts` (prolog and epilog), `steps` (commands in the allocation of a job), `owners` (people at the machine),
+//! `energy` (of jobs), `caps` (limits of watts), `emulated` (modelled hardware), `probe` (the hardware of the machine).
 
 mod attempt;
 mod caps;
@@ -29,6 +29,7 @@ mod process;
 mod records;
 mod recover;
 mod scripts;
+mod steps;
 mod stop;
 mod stream;
 mod survivor;
@@ -36,7 +37,7 @@ mod suspend;
 mod users;
 mod writing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use limo_model::{Attempt as Number, Containment, JobId, JournalId, NodeSpec, Span, Time};
@@ -95,6 +96,8 @@ pub struct Node {
     holding: BTreeMap<JobId, Holding>,
     /// Attempts that the master has forgotten, but whose output is not delivered yet.
     lingering: BTreeMap<JobId, Number>,
+    /// Jobs whose processes have ended, but not those of all of their steps.
+    awaiting_steps: BTreeSet<JobId>,
     /// Jobs whose processes are being stopped or continued. True if another pass must follow.
     reaching: BTreeMap<JobId, bool>,
     /// Streams of attached jobs, from the assignment until the output is delivered.
@@ -173,6 +176,7 @@ impl Node {
             next_handle: Handle(1),
             holding: BTreeMap::new(),
             lingering: BTreeMap::new(),
+            awaiting_steps: BTreeSet::new(),
             reaching: BTreeMap::new(),
             streams: BTreeMap::new(),
             journal: None,

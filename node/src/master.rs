@@ -131,15 +131,18 @@ impl Node {
             return Err(format!("the order is of the journal {}, which is not this master's", exec.journal));
         }
         self.check_placement(&exec)?;
+        self.check_step(&exec)?;
         let cookie = self.cookies.next();
         let (journal, job, number) = (exec.journal, exec.job, exec.attempt);
         let intent = Intent { exec: exec.clone(), cookie: cookie.clone(), boot: self.boot.clone() };
         let preparation = Preparation::of(&exec);
         let kill_grace = super::duration(exec.kill_grace);
+        let step = exec.step;
         let state = State::Accepting(Box::new(exec));
+        let (is_evicted, checkpointed) = (false, None);
         self.attempts.known.insert(
             job,
-            Attempt { journal, number, cookie, preparation, kill_grace, is_evicted: false, checkpointed: None, state },
+            Attempt { journal, number, cookie, preparation, kill_grace, is_evicted, checkpointed, step, state },
         );
         self.record(Record::Intent(Box::new(intent)));
         Ok(())
@@ -153,12 +156,12 @@ impl Node {
             self.attempts.known.remove(&job);
             return self.refuse(job, number, reason);
         }
-        let exec = exec.clone();
+        let (exec, is_step) = (exec.clone(), exec.step.is_some());
         self.expect_streams(&exec);
         if let Some(attempt) = self.attempts.find(job, number) {
             attempt.state = State::Held(exec);
         }
-        if self.scripts.prolog {
+        if self.scripts.prolog && !is_step {
             self.prepare(job, number, None);
             self.tell_preparing(job, number);
         } else {
@@ -254,8 +257,10 @@ impl Node {
     }
 
     pub(super) fn forget(&mut self, job: JobId, number: Number) {
+        let of = self.attempts.find(job, number).and_then(|attempt| attempt.step);
         self.record(Record::Forget { job, attempt: number });
         self.attempts.remove(job);
+        self.step_over(of);
     }
 
     fn signal(&mut self, job: JobId, number: Number, signal: i32) {

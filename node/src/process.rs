@@ -206,6 +206,7 @@ impl Node {
         }
         self.send(NodeToMaster::Started { job, attempt: number });
         self.send_reading();
+        self.started_beside_suspended(job, number);
         deferred.into_iter().for_each(|message| self.asked(message));
         self.started_beside_owner(job, number);
     }
@@ -264,7 +265,7 @@ impl Node {
         }
         let Some(attempt) = self.attempts.find(job, number) else { return };
         let State::Recording(Recording { end, ran }) = &attempt.state else { return };
-        let (end, ran) = (end.clone(), *ran);
+        let (end, ran, of) = (end.clone(), *ran, attempt.step);
         attempt.state = State::Ended(end.clone());
         self.tell_unfit(job, number);
         self.send_end(job, number, end);
@@ -275,6 +276,7 @@ impl Node {
         if ran {
             self.send_reading();
         }
+        self.step_over(of);
     }
 
     /// Handles a timer of `lshepherd` that has begun to end a job.
@@ -315,6 +317,7 @@ impl Node {
         info!(%job, ?outcome, elapsed = %usage.elapsed, "job ended");
         let Some(attempt) = self.attempts.known.get_mut(&job) else { return };
         attempt.state = State::Sweeping(Swept { end: End { outcome, usage }, handle: Some(handle) });
+        self.end_steps(job);
     }
 
     pub(super) fn emptied(&mut self, handle: Handle, left: u32) {
@@ -339,7 +342,7 @@ impl Node {
     pub(super) fn swept(&mut self, job: JobId) {
         let Some(Attempt { number, state: State::Sweeping(swept), .. }) = self.attempts.known.get(&job) else { return };
         let (number, mut end) = (*number, swept.end.clone());
-        if self.awaits_look(job, end.usage.elapsed) {
+        if self.awaits_steps(job, number) || self.awaits_look(job, end.usage.elapsed) {
             return;
         }
         if let Some(Attributed { energy, confidence }) = self.energy_used(job) {

@@ -90,6 +90,7 @@ impl Node {
         if fate == Fate::Killed {
             self.holding.insert(job, Holding { number, handle: None, uid });
         }
+        let step = found.intent.as_ref().and_then(|intent| intent.exec.step);
         let mut has_no_mark = None;
         let state = match (recovered(&found, &self.boot, fate), found.intent, survivor) {
             (Recovered::Ended(end), ..) => State::Ended(end),
@@ -112,9 +113,10 @@ impl Node {
         };
         info!(%job, attempt = %number, "the job is known from before");
         let is_recorded = matches!(state, State::Ended(_));
+        let checkpointed = None;
         self.attempts.known.insert(
             job,
-            Attempt { journal, number, cookie, preparation, kill_grace, is_evicted, checkpointed: None, state },
+            Attempt { journal, number, cookie, preparation, kill_grace, is_evicted, checkpointed, step, state },
         );
         if is_recorded {
             self.release(job, number);

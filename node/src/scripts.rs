@@ -83,6 +83,8 @@ pub struct Preparation {
     is_prepared: bool,
     /// True if the prolog or the command may have been started, so that an epilog is due.
     begun: bool,
+    /// True if it is a step, which needs neither.
+    is_step: bool,
     /// True if that was by an earlier daemon.
     again: bool,
     /// Reason why the node must get no more jobs.
@@ -91,7 +93,7 @@ pub struct Preparation {
 
 impl Preparation {
     pub fn of(exec: &DoExec) -> Self {
-        Self { subject: Subject::of(exec), ..Self::default() }
+        Self { subject: Subject::of(exec), is_step: exec.step.is_some(), ..Self::default() }
     }
 
     /// Continues that of an earlier daemon.
@@ -104,7 +106,8 @@ impl Preparation {
         // The failure of an epilog is recorded, so that it is not run again.
         let begun = (scripts.prolog || found.released.is_some() || found.going) && found.unfit.is_none();
         let unfit = found.unfit.clone().or(of_end);
-        Self { subject: Subject::of(&intent.exec), is_prepared: false, begun, again: begun, unfit }
+        let (subject, is_step) = (Subject::of(&intent.exec), intent.exec.step.is_some());
+        Self { subject, is_prepared: false, begun, is_step, again: begun, unfit }
     }
 }
 
@@ -116,12 +119,12 @@ impl Attempt {
 
     /// Returns true if the prolog or the command may have been started, and no epilog has run.
     pub(super) fn owes_epilog(&self) -> bool {
-        self.preparation.begun
+        self.preparation.begun && !self.preparation.is_step
     }
 
     /// Returns true if the prolog must run before the command.
     pub(super) fn needs_prolog(&self, scripts: Scripts) -> bool {
-        scripts.prolog && !self.preparation.is_prepared
+        scripts.prolog && !self.preparation.is_prepared && !self.preparation.is_step
     }
 
     /// Notes that the prolog or the command may be started.
@@ -192,7 +195,7 @@ impl Node {
     pub(super) fn conclude(&mut self, job: JobId, number: Number, recording: Recording) {
         let has_epilog = self.scripts.epilog;
         let Some(attempt) = self.attempts.find(job, number) else { return };
-        if has_epilog && attempt.preparation.begun {
+        if has_epilog && attempt.owes_epilog() {
             attempt.state = State::Concluding(recording);
             self.run_script(Script::Epilog, job);
         } else {

@@ -47,12 +47,17 @@ impl Node {
         self.reach_all(job);
         self.energy_paused(job, true);
         self.work_paused(job, true);
+        for (step, number) in self.steps_of(job, number) {
+            self.halt(step, number);
+        }
         true
     }
 
     /// Confirms the change; later readings show it.
     fn confirm(&mut self, job: JobId, attempt: Number, paused: Option<bool>) {
-        if let Some(paused) = paused {
+        // The suspension of a step is that of its job.
+        let is_step = self.attempts.known.get(&job).is_some_and(|attempt| attempt.step.is_some());
+        if let Some(paused) = paused.filter(|_| !is_step) {
             self.send(NodeToMaster::Paused { job, attempt, paused });
         }
     }
@@ -82,6 +87,9 @@ impl Node {
         }
         self.confirm(job, number, Some(false));
         self.goes_on(job);
+        for (step, number) in self.steps_of(job, number) {
+            self.resume_job(step, number);
+        }
     }
 
     /// Extends the time limit of a job that was suspended or slowed down.

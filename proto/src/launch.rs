@@ -37,6 +37,31 @@ pub struct Launch {
     pub array: Option<Array>,
     /// Options for several tasks; set also if lines carry task numbers.
     pub parallel: Option<Parallel>,
+    /// The nodes that run no command of the job, only those of its steps.
+    pub hold: Hold,
+}
+
+/// Nodes of a job that are only held for its steps.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Hold {
+    /// Each node runs the command.
+    #[default]
+    Nothing,
+    /// The command runs once, on the first node; the job ends with it.
+    Others,
+    /// No node runs a command. The job ends when it is cancelled, or at its time limit.
+    All,
+}
+
+impl Hold {
+    /// Returns true if the node at `index` among those of the job runs no command.
+    pub fn covers(self, index: u32) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Others => index > 0,
+            Self::All => true,
+        }
+    }
 }
 
 /// Rules for how the tasks of a job share streams and end.
@@ -217,9 +242,23 @@ impl Launch {
     /// # Errors
     /// If the bytes have none of these forms.
     pub fn decode_stored(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let older = || decode_stored::<Second>(bytes).map(Self::from);
-        let oldest = || decode_stored::<First>(bytes).map(Self::from);
-        decode_stored(bytes).or_else(|error| older().or_else(|_| oldest()).map_err(|_| error))
+        let third = || decode_stored::<Third>(bytes).map(Self::from);
+        let second = || decode_stored::<Second>(bytes).map(Self::from);
+        let first = || decode_stored::<First>(bytes).map(Self::from);
+        decode_stored(bytes).or_else(|error| third().or_else(|_| second()).or_else(|_| first()).map_err(|_| error))
+    }
+}
+
+/// The fields of a launch before jobs had steps.
+#[derive(Serialize, Deserialize)]
+struct Third {
+    second: Second,
+    parallel: Option<Parallel>,
+}
+
+impl From<Third> for Launch {
+    fn from(Third { second, parallel }: Third) -> Self {
+        Self { parallel, ..second.into() }
     }
 }
 
@@ -325,12 +364,31 @@ mod tests {
         let now = Launch { files, carried: Some(b"#!".to_vec()), ..now };
         let Launch { argv, variants, cwd, env, umask, uid, io, files, origin, carried, terminal, array, .. } =
             now.clone();
-        let fields = First { argv, variants, cwd, env, umask, uid, io };
-        let second = encode_stored(&Second { first: fields, files, origin, carried, terminal, array }).expect("small");
-        assert_eq!(Launch::decode_stored(&second).expect("readable"), now);
+        let fields = || First {
+            argv: argv.clone(),
+            variants: variants.clone(),
+            cwd: cwd.clone(),
+            env: env.clone(),
+            umask,
+            uid,
+            io,
+        };
+        let second = || Second {
+            first: fields(),
+            files: files.clone(),
+            origin: origin.clone(),
+            carried: carried.clone(),
+            terminal,
+            array: array.clone(),
+        };
+        let stored = encode_stored(&second()).expect("small");
+        assert_eq!(Launch::decode_stored(&stored).expect("readable"), now);
         assert_eq!(Launch::decode_stored(&encode_stored(&now).expect("small")).expect("readable"), now);
         let parallel = Some(Parallel { label: true, reader: Some(3), ..Parallel::default() });
+        let third = encode_stored(&Third { second: second(), parallel }).expect("small");
         let now = Launch { parallel, ..now };
+        assert_eq!(Launch::decode_stored(&third).expect("readable"), now);
+        let now = Launch { hold: Hold::Others, ..now };
         assert_eq!(Launch::decode_stored(&encode_stored(&now).expect("small")).expect("readable"), now);
         assert!(Launch::decode_stored(&first[..first.len() - 1]).is_err());
     }

@@ -65,13 +65,13 @@ pub use groups::{GroupDraw, GroupReport, GroupsQuery, OwnersReport};
 pub use heartbeat::{Alive, Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY, Pulse};
 pub use hello::{Hello, Identity, Reject, Role, VERSION};
 pub use history::{ChangeReport, ItemReport, Undo, UndoReport};
-pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize};
+pub use launch::{Array, FileNames, Files, Hold, Io, Launch, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize};
 pub use limits::{FACTORS_LIMIT, TooLarge};
 pub use message::{
     Change, ClientToMaster, FAILED_CAPS, MasterToClient, NodeToMaster, PROBE_LIMIT, Reason, Sample, SendExec,
     SubmissionKey,
 };
-pub use orders::{DoExec, MasterToNode};
+pub use orders::{DoExec, MasterToNode, StepOf};
 pub use outside::{FeedKind, FeedReport, GridLimit, GridReport, GridState, MeterReport};
 pub use owner::user_name;
 pub use places::{SYSTEM_SOCKET, default_socket, default_state_dir, tls_directory, user_socket};

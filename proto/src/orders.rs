@@ -102,4 +102,17 @@ pub struct DoExec {
     pub lease: Option<Lease>,
     /// The checkpoints that the node makes of it.
     pub checkpoint: Option<Checkpoint>,
+    /// The attempt in whose allocation it runs, if it is a step. It ends with that attempt at the latest.
+    pub step: Option<StepOf>,
+}
+
+/// The place of a step on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepOf {
+    /// Number of its job.
+    pub job: JobId,
+    /// The attempt of that job.
+    pub attempt: Attempt,
+    /// Number among the steps of the job.
+    pub number: u32,
 }

@@ -131,6 +131,12 @@ pub struct JobReport {
     /// The reason, if a checkpoint has failed since.
     #[serde(default)]
     pub checkpoint_failed: Option<CheckpointFailure>,
+    /// For a step, its job and its number among the steps of that job.
+    #[serde(default)]
+    pub step: Option<(JobId, u32)>,
+    /// Number of steps that the job has had so far.
+    #[serde(default)]
+    pub steps: u32,
 }
 
 /// The tasks of a job that are placed one by one.

@@ -60,6 +60,8 @@ pub struct JobFilter {
     /// Names of queues.
     #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub queues: Vec<String>,
+    /// The job whose steps are selected. Without it, only jobs that are no steps pass.
+    pub steps_of: Option<JobId>,
 }
 
 impl JobFilter {
@@ -75,6 +77,7 @@ impl JobFilter {
             && among(&self.names, &job.name)
             && (self.queues.is_empty() || job.queue.as_ref().is_some_and(|queue| self.queues.contains(queue)))
             && (self.states.is_empty() || self.states.contains(&job.state))
+            && self.steps_of == job.step.map(|(of, _)| of)
             && (self.nodes.is_empty() || job.nodes.iter().any(|node| self.nodes.contains(node)))
     }
 }

@@ -12,6 +12,7 @@ mod next;
 mod pause;
 mod reasons;
 mod resize;
+mod steps;
 mod stops;
 mod warn;
 
@@ -91,6 +92,7 @@ impl Core {
             program: None,
             session_begins: Vec::new(),
             learned: Vec::new(),
+            steps: Default::default(),
         };
         Self { cluster: Cluster::of(state, now) }
     }
@@ -157,6 +159,7 @@ impl Core {
         warnings(cluster, now, &mut round.commands);
         round.commands.extend(used);
         releases(cluster, &mut round.commands);
+        steps::act(cluster, now, &mut round);
         if !silent.is_empty() {
             execute::lift(cluster, now, &silent, &mut round);
         }

@@ -2,7 +2,7 @@
 
 use limo_model::{
     Attempt, Cores, GroupError, JobId, Memory, NodeId, OverQuota, PREDICTED_LIMIT, PRIORITY_LIMIT, Power, QueueError,
-    SessionSums, Span, SpecError, Time, UnitId, WIDTH_LIMIT, Widths,
+    STEPS_LIMIT, SessionSums, Span, SpecError, Time, UnitId, WIDTH_LIMIT, Widths,
 };
 use thiserror::Error;
 
@@ -171,6 +171,21 @@ pub enum Refused {
     NotSuspended { job: JobId },
     #[error("job {job} is suspended for the upper limit: it continues as soon as there is room")]
     SuspendedForLimit { job: JobId },
+    #[error("job {job} has no allocation for steps: it does not run, or is being ended")]
+    NoAllocation { job: JobId },
+    #[error("the allocation of job {job} is {user}'s")]
+    AllocationOfOther { job: JobId, user: String },
+    #[error("{number} is not the next number {next} of a step of job {job}")]
+    StepNumber { job: JobId, number: u32, next: u32 },
+    #[error("job {job} has {STEPS_LIMIT} steps that are not over: the limit is reached")]
+    TooManySteps { job: JobId },
+    #[error("node `{node}` is not in the allocation of job {job}")]
+    NotInAllocation { job: JobId, node: String },
+    #[error(
+        "the step asks for {nodes} nodes with {} each: the allocation of job {job} has {offered} such nodes",
+        asked(*cores, *memory)
+    )]
+    StepTooLarge { job: JobId, nodes: u32, cores: Cores, memory: Memory, offered: usize },
     #[error("node {} has no unit {}", unit.node.0, unit.unit)]
     NoSuchUnit { unit: UnitId },
     #[error(

@@ -120,6 +120,13 @@ pub struct Finished {
     pub evictions: Evictions,
     #[serde(default, skip_serializing_if = "Kept::is_none")]
     pub kept: Kept,
+    /// Number of steps that it has had.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub steps: u32,
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Energy above idle, its cost, and the cost of a start at submission.

@@ -15,6 +15,7 @@ mod ranking;
 mod reliefs;
 mod sessions;
 mod slept;
+mod steps;
 mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +49,8 @@ pub(crate) use ranking::Ranking;
 pub use reliefs::Reliefs;
 pub(crate) use sessions::{SessionBegins, group_place};
 pub use slept::Slept;
+pub use steps::StepSums;
+pub(crate) use steps::Steps;
 pub use users::{Charge, Used};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.
@@ -124,6 +127,9 @@ pub struct State {
     /// Values of the rank `learned`: of nodes in no group, then of each group in the order of names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) learned: Vec<LearnedValues>,
+    /// Steps of running jobs.
+    #[serde(default, skip_serializing_if = "Steps::is_idle")]
+    pub(crate) steps: Steps,
 }
 
 /// The choices of operators, and the mode that follows from prices.

@@ -28,6 +28,12 @@ impl Process {
         status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
     }
 
+    /// Returns true if a signal has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid));
+        status.is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tT")))
+    }
+
     pub fn kill(&self) {
         // The process may have ended by itself.
         let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);

@@ -75,6 +75,8 @@ pub fn waiting_job(id: u64) -> JobReport {
         evictions: Default::default(),
         kept: None,
         checkpoint_failed: None,
+        step: None,
+        steps: 0,
     }
 }
 

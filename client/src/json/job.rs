@@ -92,6 +92,9 @@ pub struct JobJson {
     checkpoint_kept_s: Option<f64>,
     /// Reason, if a checkpoint has failed since the last one.
     checkpoint_failed: Option<String>,
+    step_of: Option<u64>,
+    step: Option<u32>,
+    steps: u32,
 }
 
 /// Packed tasks: their number, and those on each of the job's nodes.
@@ -218,6 +221,9 @@ impl JobJson {
             evictions_by_reboot: job.evictions.by_reboot,
             checkpoint_kept_s: job.kept.map(|ran| ran.secs()),
             checkpoint_failed: job.checkpoint_failed.map(|failure| failure.to_string()),
+            step_of: job.step.map(|(of, _)| of.0),
+            step: job.step.map(|(_, number)| number),
+            steps: job.steps,
         }
     }
 }

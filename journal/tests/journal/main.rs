@@ -57,6 +57,7 @@ fn finished(job: u64) -> FinishedRow {
         emulated: false,
         measured: Some(true),
         report: r#"{"name":"cg"}"#.into(),
+        step_of: None,
     }
 }
 
@@ -88,6 +89,8 @@ async fn set_back(dir: &std::path::Path, more: &'static str) {
         DROP TABLE states;
         DROP TABLE changes;
         DROP INDEX finished_by_user;
+        DROP INDEX finished_steps;
+        ALTER TABLE finished DROP COLUMN step_of;
         ALTER TABLE finished DROP COLUMN name;
         ALTER TABLE finished DROP COLUMN application;
         ALTER TABLE finished DROP COLUMN start_now_micro;

@@ -51,10 +51,10 @@ fn a_newer_schema_is_refused_by_master_and_history() {
     run(async {
         let dir = tempfile::tempdir().expect("a directory");
         written(dir.path()).await;
-        alter(dir.path(), "PRAGMA user_version = 8").await;
+        alter(dir.path(), "PRAGMA user_version = 9").await;
         let error = refusal(dir.path()).await;
-        assert!(matches!(error, OpenError::Newer { found: 8, known: 7, .. }), "{error}");
-        assert!(matches!(History::open(dir.path()), Err(OpenError::Newer { found: 8, .. })));
+        assert!(matches!(error, OpenError::Newer { found: 9, known: 8, .. }), "{error}");
+        assert!(matches!(History::open(dir.path()), Err(OpenError::Newer { found: 9, .. })));
     });
 }
 

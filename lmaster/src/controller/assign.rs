@@ -165,6 +165,7 @@ impl Controller {
             share: self.share(job, live, (nodes, index)),
             lease: assignment.lease,
             checkpoint: self.checkpoint_order(job, &live.request),
+            step: self.step_of(live),
         })
     }
 

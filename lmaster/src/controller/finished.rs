@@ -19,8 +19,8 @@ pub(super) fn row(finished: &Finished, report: &JobReport, text: String) -> Fini
         application: report.application.clone(),
         state: report.state.name().to_owned(),
         submitted: report.submitted,
-        // Tasks have their own rows, so arrays are in no sum.
-        started: report.started.filter(|_| finished.tasks.is_none()),
+        // Tasks have their own rows, so arrays are in no sum. The energy of steps is part of their jobs'.
+        started: report.started.filter(|_| finished.tasks.is_none() && report.step.is_none()),
         ended: report.ended.unwrap_or_default(),
         energy: finished.account.energy,
         cost: finished.account.cost,
@@ -28,6 +28,7 @@ pub(super) fn row(finished: &Finished, report: &JobReport, text: String) -> Fini
         emulated: report.emulated,
         measured: report.measured,
         report: text,
+        step_of: report.step.map(|(of, _)| of),
     }
 }
 

@@ -58,6 +58,7 @@ impl Live {
             terminal,
             array: _,
             parallel,
+            hold,
         } = self.launch.as_ref();
         Launch {
             argv: self.argv.clone(),
@@ -73,6 +74,7 @@ impl Live {
             terminal: *terminal,
             array: None,
             parallel: *parallel,
+            hold: *hold,
         }
     }
 }

@@ -58,6 +58,7 @@ mod signals;
 mod sleep;
 mod stdin;
 mod steer;
+mod steps;
 mod stopped;
 mod streams;
 mod submissions;

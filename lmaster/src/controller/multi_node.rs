@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use limo_model::{Attempt, JobId, NodeId, Outcome, Part, Usage, nodes};
-use limo_proto::{MasterToNode, Share};
+use limo_proto::{Hold, MasterToNode, Share};
 use limo_sched::{Assignment, Event, PartEnd, Phase, joined};
 
 use super::assign::{UNWANTED, Verdict};
@@ -113,6 +113,9 @@ impl Controller {
         };
         let mut nodes = nodes_of(assignment);
         let live = self.live_of(job);
+        if live.is_some_and(|live| live.launch.hold != Hold::Nothing) {
+            nodes.truncate(1);
+        }
         let reader = live.and_then(|live| tasks_of(live, assignment).zip(live.launch.parallel?.reader));
         if let Some((tasks, task)) = reader {
             let own = tasks.into_iter().zip(nodes).filter(|(tasks, _)| tasks.contains(&task));
@@ -231,7 +234,11 @@ impl Controller {
     /// Returns true if the end of a part requires the others to stop.
     pub(super) fn is_doomed(&self, job: JobId) -> bool {
         let Some(assignment) = self.tx.core.job(job).and_then(|job| job.assignment()) else { return false };
-        let parallel = self.live_of(job).and_then(|live| live.launch.parallel);
+        let live = self.live_of(job);
+        if live.is_some_and(|live| self.held_for_nothing(live, assignment)) {
+            return true;
+        }
+        let parallel = live.and_then(|live| live.launch.parallel);
         let all_or_none = parallel.is_some_and(|parallel| parallel.kill_on_bad_exit);
         assignment.ended.iter().any(|part| match &part.outcome {
             Outcome::Lost { .. }

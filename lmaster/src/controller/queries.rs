@@ -5,7 +5,7 @@ use limo_proto::{
     Answer, DryRun, DryRunQuery, EnergyBy, EnergyQuery, EnergyReport, ExplainQuery, Finished, JobFilter, JobQuery,
     JobReport, JobsQuery, NodesQuery, ProfilesQuery, Query, ReservationsQuery, StatusQuery, encoded_len,
 };
-use limo_sched::Prospect;
+use limo_sched::{Job, Prospect};
 
 use super::dependencies::Wanted;
 use super::groups::limited;
@@ -163,7 +163,11 @@ impl Controller {
 
     fn jobs(&mut self, peer: PeerId, (filter, from): (JobFilter, JobId), ended: u32) {
         let sieve = Sieve::new(&filter);
-        let mut live = self.tx.core.jobs_from(from);
+        let core = &self.tx.core;
+        let mut live: Box<dyn Iterator<Item = (JobId, &Job)>> = match filter.steps_of {
+            Some(of) => Box::new(core.steps_of(of).filter(|(step, _)| *step >= from)),
+            None => Box::new(core.jobs_from(from)),
+        };
         let (mut jobs, mut size) = (Vec::new(), 0);
         for (id, job) in live.by_ref().take(LOOKS) {
             if self.is_folded(id, job) || !sieve.may_pass(job) {

@@ -175,7 +175,8 @@ impl Controller {
         };
         let is_there = |id: &JobId| self.tx.core.job(*id).is_some();
         let own = || {
-            self.submissions.all().values().filter(|live| live.uid == caller.uid).map(|live| live.job).filter(is_there)
+            let own = self.submissions.all().values().filter(|live| live.uid == caller.uid);
+            own.filter(|live| live.request.step.is_none()).map(|live| live.job).filter(is_there)
         };
         let (mut ranges, mut all) = (Vec::new(), which.is_empty() && filter.users.is_empty());
         let mut live_ranges = Vec::new();
@@ -204,7 +205,7 @@ impl Controller {
         }
         for (first, last) in Numbers::of_ranges(live_ranges).ranges() {
             let found = self.submissions.numbers(JobId(*first)..=JobId(*last));
-            ranges.extend(found.filter(is_there).map(only));
+            ranges.extend(found.filter(is_there).filter(|job| !self.is_step(*job)).map(only));
         }
         Ok(Numbers::of_ranges(ranges))
     }
@@ -286,7 +287,7 @@ fn only(job: JobId) -> (u64, u64) {
 
 /// Checks that a selection is short enough to be looked up.
 fn check(selection: &Selection, limit: u32) -> Result<(), String> {
-    let JobFilter { users, states, names, nodes, queues } = &selection.filter;
+    let JobFilter { users, states, names, nodes, queues, steps_of: _ } = &selection.filter;
     let limit = limit as usize;
     for (what, count) in [
         ("selectors", selection.which.len()),

@@ -158,10 +158,13 @@ impl Controller {
             return self.submitted_before(peer, job);
         }
         let SendExec { key, mut request, mut launch, again: _ } = exec;
-        if let Err(refused) = self.tx.core.resolve_queue(&mut request, &caller.groups) {
+        if let Some(step) = request.step {
+            if let Err(reason) = self.settle_step(&caller, &mut request, step) {
+                return self.refuse(peer, reason, None);
+            }
+        } else if let Err(refused) = self.tx.core.resolve_queue(&mut request, &caller.groups) {
             return self.refuse(peer, refused.to_string(), Some("lconf queue list"));
-        }
-        if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {
+        } else if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);
         }
         let sharing = request.spread.map_or(0, |_| request.nodes.get() as usize);
@@ -171,7 +174,9 @@ impl Controller {
             Err(error) => return self.refuse(peer, error.to_string(), None),
         }
         request.user = caller.user;
-        request.predicted = self.predicted(&request, (launch.array.is_some(), self.tx.wall()));
+        if request.step.is_none() {
+            request.predicted = self.predicted(&request, (launch.array.is_some(), self.tx.wall()));
+        }
         launch.uid = caller.uid;
         let encoded = match encode_stored(&launch) {
             Ok(encoded) if encoded.len() + rest <= BODY_LIMIT => encoded,
@@ -339,6 +344,7 @@ fn check(exec: &SendExec) -> Result<(), String> {
         }
     }
     check_tasks(request, launch)?;
+    super::steps::check(request, launch)?;
     if request.malleable {
         return Err("jobs can change their nodes while they run only in simulations".into());
     }

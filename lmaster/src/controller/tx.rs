@@ -123,7 +123,7 @@ impl Tx {
             limo_sched::Phase::Starting(assignment) => Some((id, assignment.attempt)),
             _ => None,
         };
-        self.core.jobs().filter_map(starting)
+        self.core.jobs().chain(self.core.steps()).filter_map(starting)
     }
 
     /// Returns the assignment of a job, if it is in this attempt.
@@ -134,7 +134,12 @@ impl Tx {
     /// Returns the attempts that the core has on a node.
     pub(super) fn attempts_on(&self, node: NodeId) -> Vec<(JobId, Attempt)> {
         let attempt = |job: JobId| Some((job, self.core.job(job)?.assignment()?.attempt));
-        self.core.jobs_on(node).into_iter().filter_map(attempt).collect()
+        let mut attempts: Vec<_> = self.core.jobs_on(node).into_iter().filter_map(attempt).collect();
+        let of_steps = self.core.steps().filter_map(|(step, record)| Some((step, record.assignment()?)));
+        let here = of_steps.filter(|(_, own)| own.placement.iter().any(|part| part.is_on(node)));
+        attempts.extend(here.map(|(step, own)| (step, own.attempt)));
+        attempts.sort_unstable();
+        attempts
     }
 
     /// Returns the name of a node, or an empty text.

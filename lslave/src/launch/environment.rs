@@ -28,7 +28,7 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     // The tasks of a job without CPU cores share its accelerators.
     let per_task = number((own_cores / spread.here.max(1)).max(1));
     let mut own = vec![
-        ("LIMO_JOB_ID", exec.job.to_string().into()),
+        ("LIMO_JOB_ID", exec.step.map_or(exec.job, |of| of.job).to_string().into()),
         ("LIMO_JOB_NAME", OsString::from(&exec.name)),
         ("LIMO_JOB_NODELIST", all.clone()),
         ("LIMO_NODELIST", all),
@@ -53,6 +53,9 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
         ("LIMO_JOB_START_TIME", number(around.now_s)),
         (COOKIE, around.cookie.into()),
     ];
+    if let Some(of) = exec.step {
+        own.push(("LIMO_STEP_ID", number(of.number.into())));
+    }
     if let Some(limit) = exec.time_limit {
         own.push(("LIMO_JOB_END_TIME", number(around.now_s.saturating_add(limit.ms() / 1000))));
     }

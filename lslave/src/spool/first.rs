@@ -52,6 +52,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Intent, DecodeError> {
         time_limit,
         warning: None,
         checkpoint: None,
+        step: None,
         // Masters that sent no grace had this default.
         kill_grace: Span::from_secs(30),
         restarts,

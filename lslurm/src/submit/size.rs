@@ -108,6 +108,33 @@ impl Size {
         Ok((count > 0).then(|| (hardware.map(str::to_owned), count)))
     }
 
+    /// Adds the options of a step. What is not given is that of its job.
+    pub fn add_to_step(&self, step: &mut Translated) {
+        let nodes = self.nodes.map(|nodes| nodes.least.get());
+        let numbers = [
+            ("--nodes", nodes),
+            ("--ntasks", self.tasks),
+            ("--ntasks-per-node", self.per_node.filter(|_| self.tasks.is_none())),
+            ("--cores", self.cores),
+        ];
+        for (option, number) in numbers {
+            if let Some(number) = number {
+                step.option(option, number.to_string());
+            }
+        }
+        self.add_memory_and_gpus(step);
+    }
+
+    fn add_memory_and_gpus(&self, job: &mut Translated) {
+        if let Some(memory) = self.memory {
+            job.option("--mem", format!("{}KiB", memory.bytes().div_ceil(1 << 10)));
+        }
+        if let Some((hardware, count)) = &self.gpus {
+            let kind = hardware.as_ref().map_or_else(String::new, |hardware| format!("{hardware}:"));
+            job.option("--gpus", format!("{kind}{count}"));
+        }
+    }
+
     /// Adds the options for `lrun`, and the variables that only the command line knows.
     pub fn add_to(&self, job: &mut Translated) {
         let tasks = self.tasks.filter(|tasks| *tasks > 1);
@@ -132,15 +159,11 @@ impl Size {
             job.option("--cores", cores.to_string());
         }
         if let Some(memory) = self.memory {
-            job.option("--mem", format!("{}KiB", memory.bytes().div_ceil(1 << 10)));
             match self.per_cpu {
                 Some(amount) => job.set("SLURM_MEM_PER_CPU", (amount.bytes() >> 20).to_string()),
                 None => job.set("SLURM_MEM_PER_NODE", (memory.bytes() >> 20).to_string()),
             }
         }
-        if let Some((hardware, count)) = &self.gpus {
-            let kind = hardware.as_ref().map_or_else(String::new, |hardware| format!("{hardware}:"));
-            job.option("--gpus", format!("{kind}{count}"));
-        }
+        self.add_memory_and_gpus(job);
     }
 }

@@ -150,6 +150,7 @@ pub(super) fn drop_task(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -
         tasks: None,
         evictions: Default::default(),
         kept: Default::default(),
+        steps: 0,
     });
     eligible::never(cluster, now, id..=id);
     Ok(())
@@ -226,5 +227,6 @@ fn end(cluster: &mut Cluster, now: Time, own: JobId) {
         tasks: Some(ended.counts),
         evictions: Default::default(),
         kept: Default::default(),
+        steps: 0,
     });
 }

@@ -6,13 +6,15 @@ use limo_model::{Attempt, Evictions, JobEnd, JobId, Kept, Money, NodeId, Outcome
 
 use super::nodes::{self, release};
 use super::possible::{check_cap, check_request};
-use super::{arrays, eligible, lost, owners, pause, queues, quota, rank, reservations, restarts, runs, sleep, widths};
+use super::{
+    arrays, eligible, lost, owners, pause, queues, quota, rank, reservations, restarts, runs, sleep, steps, widths,
+};
 use crate::cluster::Cluster;
 use crate::facts::Known;
 use crate::options::Options;
 use crate::refused::Refused;
 use crate::round::{Account, Finished};
-use crate::state::{Assignment, Job, Phase, Running, State};
+use crate::state::{Assignment, Job, Phase, Running, State, StepSums};
 
 /// Checks that the submission of a job or an array can be recorded now.
 pub(super) fn check_submission(
@@ -79,6 +81,7 @@ pub(super) fn new_job(request: Arc<Request>, submitted: Time) -> Job {
         held: None,
         after: Vec::new(),
         eligible: None,
+        steps: StepSums::default(),
     }
 }
 
@@ -196,6 +199,7 @@ pub(super) fn taken_back(
     cluster.state.active.remove(id);
     cluster.index.to_stop.remove(id);
     release(cluster, now, id, &assignment, &[]);
+    steps::job_over(&mut cluster.state, now, id);
     match assignment.stop {
         Some((StopReason::Cancelled { by }, _)) => end_waiting(cluster, now, id, by),
         _ => {
@@ -256,6 +260,8 @@ pub(super) fn ended(
     cluster.index.to_stop.remove(id);
     cluster.index.forget_times(id, &job);
     cluster.books.forget_end(id, &job);
+    steps::job_over(&mut cluster.state, now, id);
+    let usage = steps::take_usage(&mut job, usage);
     let worked = job.worked(now);
     let (assignment, running) = match std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
         Phase::Running(assignment, running) => (assignment, Some(running)),
@@ -318,6 +324,7 @@ pub(super) fn ended(
         tasks: None,
         evictions: job.evictions,
         kept: job.kept,
+        steps: job.steps.submitted,
     });
     Ok(())
 }
@@ -338,6 +345,7 @@ impl Finished {
             tasks: None,
             evictions: job.evictions,
             kept: job.kept,
+            steps: job.steps.submitted,
         }
     }
 }

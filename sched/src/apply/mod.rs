@@ -28,6 +28,7 @@ mod sessions;
 mod settings;
 mod sleep;
 mod steer;
+mod steps;
 mod widths;
 
 use std::sync::{Arc, OnceLock};
@@ -60,6 +61,9 @@ pub(crate) use steer::{NodeCaps, check_requeue, hold_at, requeue, resume, suspen
 pub(crate) use widths::{AsRunning, charge_width, may_have, resize, set_width};
 
 pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(), Refused> {
+    if let Some(applied) = steps::apply(&mut cluster.state, now, event) {
+        return applied;
+    }
     match event {
         Event::Submitted { job, request } => {
             let request = cluster.requests.share(request);
@@ -168,6 +172,9 @@ pub(crate) fn up_again(cluster: &mut Cluster, now: Time, node: NodeId) -> Result
 
 /// Records [`Event::Submitted`]. A new job in the queue does not invalidate the cache of the last plan.
 pub(crate) fn submit(cluster: &mut Cluster, now: Time, job: JobId, request: Arc<Request>) -> Result<(), Refused> {
+    if let Some(step) = request.step {
+        return steps::submitted(cluster, now, (job, step), request);
+    }
     predicted::check(&request.predicted)?;
     jobs::submitted(cluster, now, job, request)?;
     settings::arrived(cluster, now);

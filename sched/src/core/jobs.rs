@@ -1,4 +1,4 @@
-//! The unfinished jobs of the core. Arrays are separate.
+//! The unfinished jobs of the core. Arrays and steps are separate.
 
 use limo_model::JobId;
 
@@ -6,8 +6,9 @@ use super::Core;
 use crate::state::Job;
 
 impl Core {
+    /// Returns a job or a step that is not over.
     pub fn job(&self, job: JobId) -> Option<&Job> {
-        self.cluster.state.jobs.get(job).map(Box::as_ref)
+        self.cluster.state.jobs.get(job).map(Box::as_ref).or_else(|| self.cluster.state.steps.get(job))
     }
 
     /// Returns the jobs that are not over, in order of submission.

@@ -28,6 +28,9 @@ impl Core {
                 return self.reason(self.waiting_task(id, array)?, now);
             }
         }
+        if let Some(step) = self.job(id)?.request.step {
+            return Some(Wait::Step { job: step.of });
+        }
         match told {
             Some(wait) => Some(self.still(now, id, wait.clone())),
             None if self.cluster.state.blocked.contains(id) => self.blocked_by(now, id),

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::margin::JobMargin;
 use super::parts::PartEnd;
+use super::steps::StepSums;
 use crate::round::{Account, Await};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +41,9 @@ pub struct Job {
     /// Time since which it may run, if that is after its submission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) eligible: Option<Time>,
+    /// Its steps so far.
+    #[serde(default, skip_serializing_if = "StepSums::is_none")]
+    pub steps: StepSums,
 }
 
 fn is_zero(count: &u32) -> bool {

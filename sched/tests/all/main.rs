@@ -22,5 +22,6 @@ mod properties;
 mod random;
 mod readings;
 mod scenarios;
+mod steps;
 mod story;
 mod world;

@@ -64,6 +64,7 @@ mod signals;
 mod silent_node;
 mod slurm;
 mod steer;
+mod steps;
 mod stop;
 mod submit_host;
 mod surroundings;

@@ -362,6 +362,7 @@ impl Story {
             queue: given.get("queue").map(|text| (*text).to_owned()),
             predicted: Vec::new(),
             queue_group: None,
+            step: None,
             restart: Restart { most: given.get("restarts").map(|text| parse(text)), ..Restart::default() },
             malleable: given.contains_key("malleable"),
             widths: range.and_then(|NodeRange { least, most }| {

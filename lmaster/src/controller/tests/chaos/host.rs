@@ -154,6 +154,7 @@ impl Host {
             time_limit: None,
             warning: None,
             checkpoint: None,
+            step: None,
             kill_grace: Span::ZERO,
             restarts: 0,
             task: None,
