@@ -12,6 +12,7 @@ mod sbatch;
 mod scancel;
 mod scontrol;
 mod script;
+mod seff;
 mod select;
 mod sinfo;
 mod squeue;
@@ -30,7 +31,7 @@ use crate::call::Call;
 /// A command of Slurm, with the function that runs it.
 type SlurmCommand = (&'static str, fn(Call) -> ExitCode);
 
-const COMMANDS: [SlurmCommand; 11] = [
+const COMMANDS: [SlurmCommand; 12] = [
     ("sbatch", |call| call.run(sbatch::run)),
     ("srun", |call| call.run(srun::run)),
     ("squeue", |call| call.run(squeue::run)),
@@ -38,6 +39,7 @@ const COMMANDS: [SlurmCommand; 11] = [
     ("sacct", |call| call.run(sacct::run)),
     ("sinfo", |call| call.run(sinfo::run)),
     ("scontrol", |call| call.run(scontrol::run)),
+    ("seff", |call| call.run(seff::run)),
     ("sacctmgr", |call| absent::accounts(&call)),
     ("salloc", |call| absent::refuse(&call)),
     ("sattach", |call| absent::refuse(&call)),

@@ -8,6 +8,7 @@ use super::EstimateJson;
 use crate::clock::Clock;
 use crate::conditions::dependencies;
 use crate::ending::end_in_words;
+use crate::used::Used;
 
 /// Job, finished or not.
 #[derive(Debug, Serialize)]
@@ -92,6 +93,20 @@ pub struct JobJson {
     checkpoint_kept_s: Option<f64>,
     /// Reason, if a checkpoint has failed since the last one.
     checkpoint_failed: Option<String>,
+    /// Number of nodes; before the first start, of those that the job needs.
+    node_count: u32,
+    /// Cores on all nodes together; before the first start, those that the job needs, if known.
+    total_cores: Option<u32>,
+    work_dir: Option<String>,
+    /// CPU time of a job that is over, of all of its processes.
+    cpu_user_s: Option<f64>,
+    cpu_system_s: Option<f64>,
+    /// Share of the running time of its cores in which they computed.
+    cpu_efficiency: Option<f64>,
+    /// Most memory on one of its nodes.
+    memory_peak_bytes: Option<u64>,
+    /// Share of the requested memory.
+    memory_efficiency: Option<f64>,
 }
 
 /// Packed tasks: their number, and those on each of the job's nodes.
@@ -157,6 +172,7 @@ impl JobJson {
             }) => (Some(*code), None),
             _ => (None, None),
         };
+        let used = Used::of(job);
         Self {
             id: job.job.0,
             state: job.state.name(),
@@ -218,6 +234,14 @@ impl JobJson {
             evictions_by_reboot: job.evictions.by_reboot,
             checkpoint_kept_s: job.kept.map(|ran| ran.secs()),
             checkpoint_failed: job.checkpoint_failed.map(|failure| failure.to_string()),
+            node_count: job.node_count,
+            total_cores: job.total_cores,
+            work_dir: job.directory.clone(),
+            cpu_user_s: used.map(|used| used.usage.user_cpu.secs()),
+            cpu_system_s: used.map(|used| used.usage.system_cpu.secs()),
+            cpu_efficiency: used.and_then(|used| used.cpu_efficiency()),
+            memory_peak_bytes: used.map(|used| used.usage.max_rss.bytes()),
+            memory_efficiency: used.and_then(|used| used.memory_efficiency()),
         }
     }
 }

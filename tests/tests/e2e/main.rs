@@ -71,6 +71,7 @@ mod tasks;
 mod top;
 mod torrent;
 mod unreachable;
+mod used;
 mod users;
 mod variation;
 mod what_if;
