@@ -48,6 +48,7 @@ pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clo
         kept: Some(finished.kept.ran).filter(|ran| *ran > Span::ZERO),
         checkpoint_failed: finished.kept.failed,
         usage: known(finished.usage),
+        time_limit: finished.new_limit.map_or(request.time_limit, |new| new.limit),
         ..base((finished.job, submitted), &request, Some(live), (&finished.placement, nodes))
     }
 }

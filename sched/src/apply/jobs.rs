@@ -79,6 +79,7 @@ pub(super) fn new_job(request: Arc<Request>, submitted: Time) -> Job {
         held: None,
         after: Vec::new(),
         eligible: None,
+        new_limit: None,
     }
 }
 
@@ -318,28 +319,9 @@ pub(super) fn ended(
         tasks: None,
         evictions: job.evictions,
         kept: job.kept,
+        new_limit: job.new_limit,
     });
     Ok(())
-}
-
-impl Finished {
-    /// Returns the report of a job that never ran.
-    pub(crate) fn before_start(id: JobId, job: &Job, now: Time, end: JobEnd) -> Self {
-        Self {
-            job: id,
-            end,
-            submitted: job.submitted,
-            started: None,
-            ended: now,
-            placement: Vec::new(),
-            usage: Usage::default(),
-            account: job.lost,
-            steady: false,
-            tasks: None,
-            evictions: job.evictions,
-            kept: job.kept,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::margin::JobMargin;
 use super::parts::PartEnd;
-use crate::round::{Account, Await};
+use crate::round::{Account, Await, NewLimit};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
@@ -40,6 +40,8 @@ pub struct Job {
     /// Time since which it may run, if that is after its submission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) eligible: Option<Time>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_limit: Option<NewLimit>,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -322,10 +324,7 @@ impl Assignment {
 
     /// Returns its part, if it has a single one on one node.
     pub(crate) fn sole_part(&self) -> Option<&Part> {
-        match &self.placement[..] {
-            [part] if part.count == 1 => Some(part),
-            _ => None,
-        }
+        self.placement.first().filter(|part| self.placement.len() == 1 && part.count == 1)
     }
 
     /// Returns the cap with which it was started on a unit.

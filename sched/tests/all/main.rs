@@ -23,4 +23,5 @@ mod random;
 mod readings;
 mod scenarios;
 mod story;
+mod time_limits;
 mod world;

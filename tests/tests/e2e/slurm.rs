@@ -188,3 +188,36 @@ fn jobs_are_listed_held_released_and_cancelled_as_by_slurm() {
     let unknown = slurm(submitter, &["squeue", "-j", "999"]);
     assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "slurm_load_jobs error: Invalid job id specified\n"));
 }
+
+#[test]
+fn time_limits_of_running_jobs_are_changed_also_after_restarts() {
+    let mut cluster = Setup::nodes(1, 2).start();
+    let submitter = cluster.submitter().clone();
+    let runs = |job: u64| until("it runs", || (submitter.state(job) == "running").then_some(()));
+    // The job outlives the limit of its submission.
+    let long = submitter.detach(&["-t", "3s", "sh", "-c", "sleep 5; exit 7"]);
+    submitter.lq(&["time-limit", &long.to_string(), "1h"]).succeeded();
+    let job = submitter.detach(&["-t", "1h", "sleep", "1000"]);
+    runs(job);
+    let id = job.to_string();
+    let update = |value: &str| slurm(&submitter, &["scontrol", "update", &format!("JobId={id}"), value]);
+    let shown = || slurm(&submitter, &["squeue", "-h", "-j", &id, "-o", "%l %D %C"]).succeeded();
+    update("TimeLimit=2:00:00").succeeded();
+    assert_eq!(shown(), "2:00:00 1 1\n");
+    update("TimeLimit-=30").succeeded();
+    assert_eq!(shown(), "1:30:00 1 1\n");
+    let wrong = update("TimeLimit=soon");
+    assert_eq!((wrong.code, wrong.stderr.as_str()), (Some(1), "scontrol: error: Invalid TimeLimit value: soon\n"));
+    cluster.kill_node("n1");
+    cluster.kill_master();
+    cluster.start_master();
+    cluster.start_node("n1");
+    cluster.await_node("n1");
+    assert_eq!(shown(), "1:30:00 1 1\n");
+    submitter.lq(&["time-limit", &id, "1s"]).succeeded();
+    submitter.wait(job);
+    assert_eq!(submitter.state(job), "timed_out");
+    let text = slurm(&submitter, &["sacct", "-nPX", "-j", &id, "-o", "State,Timelimit"]).succeeded();
+    assert_eq!(text, "TIMEOUT|00:00:01\n");
+    assert_eq!(submitter.wait(long), Some(7));
+}
