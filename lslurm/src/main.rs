@@ -5,6 +5,7 @@ mod absent;
 mod call;
 mod format;
 mod getopt;
+mod json;
 mod moment;
 mod partitions;
 mod sacct;

@@ -221,3 +221,29 @@ fn time_limits_of_running_jobs_are_changed_also_after_restarts() {
     assert_eq!(text, "TIMEOUT|00:00:01\n");
     assert_eq!(submitter.wait(long), Some(7));
 }
+
+#[test]
+fn jobs_are_json_in_the_form_of_slurms_data_parser() {
+    let cluster = cluster();
+    let submitter = cluster.submitter();
+    let json = |line: &[&str]| -> Value { serde_json::from_str(&slurm(submitter, line).succeeded()).expect("JSON") };
+    let held = submitter.detach(&["-H", "-N", "2", "-t", "90min", "-J", "held", "true"]);
+    let failed = submitter.detach(&["-J", "failed", "sh", "-c", "exit 3"]);
+    submitter.wait(failed);
+    let all = json(&["squeue", "--json"]);
+    assert_eq!(all["meta"]["plugin"]["data_parser"], "v0.0.39");
+    let set = |number: u64| serde_json::json!({ "set": true, "infinite": false, "number": number });
+    let job = all["jobs"].as_array().expect("jobs").iter().find(|job| job["job_id"] == held).expect("it waits");
+    assert_eq!(
+        (&job["name"], &job["job_state"], &job["state_reason"]),
+        (&"held".into(), &"PENDING".into(), &"JobHeldUser".into())
+    );
+    assert_eq!((&job["time_limit"], &job["node_count"], &job["cpus"]), (&set(90), &set(2), &set(2)));
+    let directory = submitter.path("").display().to_string();
+    assert_eq!(job["current_working_directory"], directory.trim_end_matches('/'));
+    let ended = json(&["sacct", "--json", "-j", &failed.to_string()]);
+    assert_eq!(ended["jobs"].as_array().map(Vec::len), Some(1));
+    let job = &ended["jobs"][0];
+    assert_eq!((&job["state"]["current"], &job["exit_code"]["return_code"]), (&"FAILED".into(), &3.into()));
+    assert!(job["time"]["end"].as_u64() >= job["time"]["start"].as_u64(), "{job}");
+}
