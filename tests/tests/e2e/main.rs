@@ -7,6 +7,7 @@ mod attach;
 mod backup;
 mod budget;
 mod certificates;
+mod clients;
 mod clocks;
 mod coming;
 mod containment;
