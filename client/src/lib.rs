@@ -26,6 +26,7 @@ mod selectors;
 mod session;
 mod table;
 mod usage;
+mod used;
 mod waiting;
 mod warning;
 
@@ -54,5 +55,6 @@ pub use selectors::{JobsArg, SelectorError, Selectors, selectors};
 pub use session::Session;
 pub use table::{Align, Room, Table, marked, or_dash, plain, plain_lines};
 pub use usage::{complaint_of, parse};
+pub use used::Used;
 pub use waiting::until_over;
 pub use warning::{may_be_user, warn};

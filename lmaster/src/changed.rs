@@ -1,6 +1,7 @@
 //! Changes that an event makes to the cluster: in words for the history and, if the change can be undone, as values.
 //! Only this module has them for each kind of event. Makes no decision and writes nothing.
 
+mod jobs;
 mod overrides;
 mod users;
 mod words;
@@ -10,11 +11,12 @@ use std::fmt::Display;
 
 use limo_model::{
     Band, Budgets, Curve, Fairshare, JobId, JobShare, ModeSetting, Overrides, Power, Preset, Price, Quotas,
-    Reservation, Slowdown, SlowdownKey, Time,
+    Reservation, Slowdown, SlowdownKey, Span, Time,
 };
 use limo_sched::{Core, Drained, Event, Options};
 use serde::{Deserialize, Serialize};
 
+use jobs::of_others;
 use words::{band, budgets, curve, policy, price, reserved};
 
 /// The author of changes that no operator made. They cannot be undone, because the configuration would make them again.
@@ -110,6 +112,12 @@ pub enum Back {
         job: JobId,
         old: i32,
         new: i32,
+    },
+    /// The time limit of a job of another user; `None` for no limit.
+    TimeLimit {
+        job: JobId,
+        old: Option<Span>,
+        new: Option<Span>,
     },
     /// The state of a queue by an operator: true if it is down. `None` for the state of the configuration.
     Queue {
@@ -228,12 +236,8 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             let (old, new) = (settings.denied.clone(), denied.clone());
             (by, changed("denied users", users::denied(&old, &new), Some(Back::Denied { old, new })))
         }
-        Event::PrioritySet { job, priority, by } => {
-            let old = core.job(*job)?.request.priority;
-            let back = Back::Priority { job: *job, old, new: *priority };
-            let words = (format!("priority {old}"), format!("priority {priority}"));
-            (by, of_others(core, *job, by, (&words.0, &words.1), Some(back))?)
-        }
+        Event::PrioritySet { job, priority, by } => (by, jobs::priority(core, *job, *priority, by)?),
+        Event::TimeLimitSet { job, limit, by } => (by, jobs::time_limit(core, *job, *limit, by)?),
         Event::GroupsSet { groups, by } => (by, overrides::groups(&settings.groups, groups, by)?),
         Event::QueuesSet { queues, by } => (by, overrides::queues(&settings.queues, queues, by)?),
         _ => return None,
@@ -265,6 +269,7 @@ impl Back {
             Self::Slowdown { old, new, .. } => old == new,
             Self::Denied { old, new } => old == new,
             Self::Priority { old, new, .. } => old == new,
+            Self::TimeLimit { old, new, .. } => old == new,
             Self::Queue { old, new, .. } => old == new,
             Self::GroupLimit { old, new, .. } => old == new,
             Self::Held { .. } => false,
@@ -292,6 +297,7 @@ impl Back {
             Self::Slowdown { key, new, .. } => core.slowdowns().get(key) == new.as_ref(),
             Self::Denied { new, .. } => settings.denied == *new,
             Self::Priority { job, new, .. } => core.job(*job).is_some_and(|job| job.request.priority == *new),
+            Self::TimeLimit { job, new, .. } => core.job(*job).is_some_and(|job| job.request.time_limit == *new),
             Self::Queue { name, new, .. } => {
                 settings.queues.get(name).is_some_and(|queue| queue.down_by_operator == *new)
             }
@@ -343,6 +349,10 @@ impl Back {
                 core.check_priority(*job, *old).map_err(|refused| refused.to_string())?;
                 Event::PrioritySet { job: *job, priority: *old, by }
             }
+            Self::TimeLimit { job, old, .. } => {
+                core.check_time_limit(core.clock().cluster(now), *job, *old).map_err(|refused| refused.to_string())?;
+                Event::TimeLimitSet { job: *job, limit: *old, by }
+            }
             Self::Queue { name, old, .. } => {
                 let queues = core.settings().queues.clone().with_state(name, *old);
                 Event::QueuesSet { queues: queues.ok_or_else(|| format!("queue `{name}` no longer exists"))?, by }
@@ -380,11 +390,4 @@ fn service(core: &Core, node: limo_model::NodeId, new: Option<Drained>) -> Optio
     let shown = (words(old.as_ref()), words(new.as_ref()));
     let name = node.spec().name.clone();
     Some(changed(&format!("node {name}"), shown, Some(Back::Node { name, old, new })))
-}
-
-/// Returns the change by an action on a job of another user.
-fn of_others(core: &Core, id: JobId, by: &str, words: (&str, &str), back: Option<Back>) -> Option<Changed> {
-    let job = core.job(id).filter(|job| job.request.user != by)?;
-    let (old, new) = words;
-    Some(changed(&format!("job {id}"), (old, format!("{new}, of {}", job.request.user)), back))
 }

@@ -1,24 +1,28 @@
 //! Reports of jobs, nodes and the cluster for clients, made from the core's state. Decides nothing.
 
+mod explained;
+
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use limo_feeds::grid::Mode;
 use limo_model::{
-    Budgets, Cause, Causes, FileFacts, JobEnd, JobId, Meter, Placement, Power, Request, Span, Time, UnitId, clip,
-    host_list,
+    Budgets, Cause, Causes, Cores, FileFacts, JobEnd, JobId, Meter, Placement, Power, Request, Span, Time, UnitId,
+    UnitKind, Usage,
 };
 use limo_proto::{
-    ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
-    NodeReport, PackedTasks, Planned, Status, Suspension, UnitReport,
+    ArrayReport, GridLimit, GridReport, GridState, JobReport, JobState, NodeReport, PackedTasks, Status, Suspension,
+    UnitReport,
 };
-use limo_sched::{Assignment, Clock, Core, Finished, Job, Node, Phase, PlannedPlace, possibilities};
+use limo_sched::{Assignment, Clock, Core, Finished, Job, Node, Phase};
 
 use crate::budget::account;
 use crate::controller::Live;
 use crate::missing;
 use crate::states;
+
+pub use explained::{candidates, explanation, is_at, shorten};
 
 /// Reports a job that is over.
 pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clock)) -> JobReport {
@@ -44,8 +48,15 @@ pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clo
         steps: finished.steps,
         kept: Some(finished.kept.ran).filter(|ran| *ran > Span::ZERO),
         checkpoint_failed: finished.kept.failed,
+        usage: known(finished.usage),
+        time_limit: finished.new_limit.map_or(request.time_limit, |new| new.limit),
         ..base((finished.job, submitted), &request, Some(live), (&finished.placement, nodes))
     }
+}
+
+/// Returns the usage of something that ran. A lost attempt has none.
+pub fn known(usage: Usage) -> Option<Usage> {
+    (usage.elapsed > Span::ZERO).then_some(usage)
 }
 
 fn shown_end(end: &JobEnd, clock: &Clock) -> JobEnd {
@@ -112,6 +123,7 @@ fn base(
     // A file name may contain the node, so it is unknown before the node is known.
     let (stdout, stderr) = live.zip(names.first()).map_or((None, None), |(live, node)| output(job, live, node));
     let conditions = request.conditions.as_ref();
+    let needed = if request.is_packed() { 1 } else { request.nodes.get() };
     JobReport {
         job,
         state: JobState::Waiting,
@@ -124,6 +136,7 @@ fn base(
         time_limit: request.time_limit,
         deadline: request.deadline,
         start_by: request.start_by,
+        node_count: if names.is_empty() { needed } else { u32::try_from(names.len()).unwrap_or(u32::MAX) },
         nodes: names,
         units: places.iter().map(|(node, unit)| format!("{}/{}", node.name, unit.name)).collect(),
         submitted,
@@ -160,7 +173,28 @@ fn base(
         checkpoint_failed: None,
         step: request.step.map(|step| (step.of, step.number)),
         steps: 0,
+        total_cores: total_cores(request, (placement, nodes)),
+        directory: live.map(|live| String::from_utf8_lossy(&live.launch.cwd).into_owned()),
+        usage: None,
     }
+}
+
+/// Returns the cores of a placement; without one, those that the request needs, if their number is known.
+fn total_cores(request: &Request, (placement, nodes): (&Placement, &[Node])) -> Option<u32> {
+    if placement.is_empty() {
+        let takes_none = request.accelerators.is_some() && !request.with_cores;
+        return match request.cores {
+            _ if takes_none => Some(0),
+            Cores::Count(count) => Some(count.get().saturating_mul(request.nodes.get())),
+            Cores::All => None,
+        };
+    }
+    let is_cpu = |unit: UnitId| {
+        let units = nodes.get(unit.node.0 as usize).map(|node| &node.spec().units);
+        units.and_then(|units| units.get(usize::from(unit.unit))).is_some_and(|unit| unit.kind == UnitKind::Cpu)
+    };
+    let parts = placement.iter().filter(|part| is_cpu(part.unit));
+    Some(parts.fold(0, |sum: u32, part| sum.saturating_add(part.cores.saturating_mul(part.count))))
 }
 
 fn packed(request: &Request, placement: &Placement) -> Option<PackedTasks> {
@@ -319,64 +353,4 @@ fn source(report: &limo_feeds::grid::Report) -> GridReport {
         fault: report.fault.clone(),
         limit,
     }
-}
-
-pub fn explanation(core: &Core, now: Time, request: &Request, job: JobReport) -> Explanation {
-    let view = core.view(now);
-    let since = core.job(job.job).map_or(now, Job::eligible);
-    let mut candidates = candidates(core, (now, since), request);
-    let more = shorten(&mut candidates);
-    let planned = core.planned_start(now, job.job).map(|planned| Planned {
-        at: core.clock().shown(planned.at),
-        place: match planned.place {
-            PlannedPlace::Named(nodes) => {
-                let nodes = nodes.into_iter().filter_map(|node| core.node(node));
-                clip(host_list(nodes.map(|node| node.spec().name.as_str())), PLACE_LIMIT)
-            }
-            PlannedPlace::Any(1) => "1 node".to_owned(),
-            PlannedPlace::Any(count) => format!("{count} nodes"),
-        },
-    });
-    let (mode, price, draw, band) = (view.mode(), view.price(), view.draw(), view.band());
-    Explanation { candidates, more, job, mode, price, draw, band, planned }
-}
-
-/// Longest text for the nodes of a planned start, in bytes.
-const PLACE_LIMIT: usize = 4_096;
-
-/// Returns every unit that could run a request.
-pub fn candidates(core: &Core, (now, submitted): (Time, Time), request: &Request) -> Vec<Candidate> {
-    let view = core.view(now);
-    let candidate = |found: limo_sched::Possibility| {
-        let (node, unit) = view.unit(found.unit)?;
-        Some(Candidate {
-            node: node.spec().name.clone(),
-            unit: unit.name.clone(),
-            hardware: unit.hardware.clone(),
-            cap: found.cap,
-            estimate: found.estimate,
-            origin: found.origin,
-            cost: found.cost,
-            waiting: found.waiting,
-            band: found.band,
-            obstacle: found.obstacle,
-        })
-    };
-    possibilities(&view, request, submitted).into_iter().filter_map(candidate).collect()
-}
-
-/// Cuts the list to its limit. Returns the number of omitted candidates.
-pub fn shorten(candidates: &mut Vec<Candidate>) -> u32 {
-    let more = candidates.len().saturating_sub(CANDIDATES_LIMIT);
-    candidates.truncate(CANDIDATES_LIMIT);
-    u32::try_from(more).unwrap_or(u32::MAX)
-}
-
-/// Returns true if a candidate is this unit.
-pub fn is_at(core: &Core, unit: UnitId, candidate: &Candidate) -> bool {
-    core.node(unit.node).is_some_and(|node| {
-        let spec = node.spec();
-        let name = spec.units.get(usize::from(unit.unit)).map(|unit| unit.name.as_str());
-        spec.name == candidate.node && name == Some(candidate.unit.as_str())
-    })
 }

@@ -245,6 +245,15 @@ pub enum Command {
         #[arg(value_name = "N", allow_negative_numbers = true, value_parser = priority)]
         priority: i32,
     },
+    /// Change the time limits of jobs, also of running ones; only operators may raise them
+    TimeLimit {
+        /// Jobs: 7, 3-9, last (your newest), all (your unfinished ones)
+        #[arg(value_name = "JOB")]
+        jobs: Selectors,
+        /// 90min, 1:30:00, or none
+        #[arg(value_name = "TIME", value_parser = time_limit)]
+        limit: NewTimeLimit,
+    },
     /// List finished jobs, the newest first
     History(HistoryArgs),
     /// Show the energy and cost of finished jobs, or the energy of nodes
@@ -301,6 +310,19 @@ fn priority(text: &str) -> Result<i32, String> {
     number.ok_or_else(|| {
         format!("`{text}` is not a priority: write a whole number from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}")
     })
+}
+
+/// A time limit; `None` for none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NewTimeLimit(pub Option<Span>);
+
+fn time_limit(text: &str) -> Result<NewTimeLimit, String> {
+    if text == "none" {
+        return Ok(NewTimeLimit(None));
+    }
+    let limit = text.parse::<Span>().map_err(|error| error.to_string())?;
+    let positive = Some(limit).filter(|limit| *limit > Span::ZERO);
+    positive.map(|limit| NewTimeLimit(Some(limit))).ok_or_else(|| format!("the time limit `{text}` must be above zero"))
 }
 
 fn hosts(text: &str) -> Result<Nodes, String> {

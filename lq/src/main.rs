@@ -85,6 +85,10 @@ fn run(args: Args) -> Result<u8, Failure> {
                 let change = |jobs| Change::Priority { jobs, priority };
                 hold::run((change, "ranked"), &jobs.0, json, master).await
             }
+            Some(Command::TimeLimit { jobs, limit }) => {
+                let change = |jobs| Change::TimeLimit { jobs, limit: limit.0 };
+                hold::run((change, "limited"), &jobs.0, json, master).await
+            }
         }
     })
 }

@@ -1,7 +1,7 @@
 //! `lq show`: prints everything about a job, one fact a line.
 
 use limo_client::{
-    Align, Clock, Failure, Master, Table, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label,
+    Align, Clock, Failure, Master, Table, Used, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label,
     marked, or_dash, plain,
 };
 use limo_model::{Allowance, Evictions, Memory, WhenUsed, host_list};
@@ -99,6 +99,9 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("started", job.started.map(time));
     fact("ended", job.ended.map(time));
     fact("ran for", job.started.map(|_| elapsed(time_run(job, clock))));
+    let used = Used::of(job);
+    fact("CPU time", used.map(|used| cpu_time(job, &used)));
+    fact("peak memory", used.map(|used| peak_memory(&used)));
     fact("evicted", evicted(job.evictions));
     fact("checkpoint", checkpoint(job));
     fact("time limit", job.time_limit.map(|span| span.to_string()));
@@ -127,6 +130,25 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
         }),
     );
     text
+}
+
+/// Formats used against requested CPU time: `7min30s (user 7min, system 30s), 37 % of 2 cores`.
+fn cpu_time(job: &JobReport, used: &Used) -> String {
+    let share = used.cpu_efficiency().zip(job.total_cores).map_or_else(String::new, |(share, cores)| {
+        format!(", {} % of {cores} core{}", percent(share), if cores == 1 { "" } else { "s" })
+    });
+    format!("{} (user {}, system {}){share}", used.cpu, used.usage.user_cpu, used.usage.system_cpu)
+}
+
+/// Formats used against requested memory: `512 MiB, 50 % of 1 GiB`.
+fn peak_memory(used: &Used) -> String {
+    let share = used.memory_efficiency().zip(used.requested);
+    let share = share.map_or_else(String::new, |(share, of)| format!(", {} % of {of}", percent(share)));
+    format!("{}{share}", used.usage.max_rss)
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0}", share * 100.0)
 }
 
 /// Formats what checkpoints have kept, and the failure of a later one.

@@ -114,6 +114,9 @@ impl Shepherd {
                     attempt.watch.extend(limit);
                 }
             }
+            Ok(Order::Limit { handle, limit }) => {
+                self.attempts.get_mut(&handle).into_iter().for_each(|attempt| attempt.watch.set_limit(limit));
+            }
             Ok(Order::RemoveCarried { directory, uid }) => {
                 let identity = geteuid().is_root().then(|| Identity { uid, gid: uid, groups: Vec::new() });
                 self.remove(Removal { directory, uid, identity });

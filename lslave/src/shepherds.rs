@@ -164,6 +164,7 @@ impl Shepherds {
             | Order::Stop { handle, .. }
             | Order::Frozen { handle, .. }
             | Order::Halted { handle, .. }
+            | Order::Limit { handle, .. }
             | Order::Extend { handle, .. } => self.order_for(handle, &order),
             Order::Lease { .. } => {
                 let handles: Vec<Handle> = self.jobs.keys().copied().collect();

@@ -5,6 +5,7 @@ mod absent;
 mod call;
 mod format;
 mod getopt;
+mod json;
 mod moment;
 mod partitions;
 mod sacct;
@@ -13,6 +14,7 @@ mod sbatch;
 mod scancel;
 mod scontrol;
 mod script;
+mod seff;
 mod select;
 mod sinfo;
 mod squeue;
@@ -31,7 +33,7 @@ use crate::call::Call;
 /// A command of Slurm, with the function that runs it.
 type SlurmCommand = (&'static str, fn(Call) -> ExitCode);
 
-const COMMANDS: [SlurmCommand; 11] = [
+const COMMANDS: [SlurmCommand; 12] = [
     ("sbatch", |call| call.run(sbatch::run)),
     ("srun", |call| call.run(srun::run)),
     ("squeue", |call| call.run(squeue::run)),
@@ -39,6 +41,7 @@ const COMMANDS: [SlurmCommand; 11] = [
     ("sacct", |call| call.run(sacct::run)),
     ("sinfo", |call| call.run(sinfo::run)),
     ("scontrol", |call| call.run(scontrol::run)),
+    ("seff", |call| call.run(seff::run)),
     ("sacctmgr", |call| absent::accounts(&call)),
     ("salloc", |call| call.run(salloc::run)),
     ("sattach", |call| absent::refuse(&call)),

@@ -4,7 +4,9 @@ mod columns;
 
 use std::collections::BTreeMap;
 
-use limo_client::{Clock, Failure, Master, Selectors, Session, answer, answer_screen, exit, plain, selectors};
+use limo_client::{
+    Clock, Failure, Master, Selectors, Session, answer, answer_json, answer_screen, exit, plain, selectors,
+};
 use limo_model::{Span, Time};
 use limo_proto::{JobFilter, JobReport, Selector};
 
@@ -13,13 +15,13 @@ use crate::getopt::Takes::{Nothing, Value};
 use crate::getopt::{OptionRow, both, long};
 use crate::moment::{Toward, read};
 use crate::select::{filter, job_list, jobs_since, own_user, states};
-use crate::status;
 use crate::submit::JobOptions;
 use crate::view::View;
+use crate::{json, status};
 
 use columns::AccountField;
 
-const OPTIONS: [OptionRow; 44] = [
+const OPTIONS: [OptionRow; 45] = [
     both('A', "accounts", Value),
     both('a', "allusers", Nothing),
     both('b', "brief", Nothing),
@@ -60,6 +62,7 @@ const OPTIONS: [OptionRow; 44] = [
     both('X', "allocations", Nothing),
     both('x', "associations", Value),
     long("delimiter", Value),
+    long("json", Nothing),
     long("name", Value),
     long("units", Value),
     long("noconvert", Nothing),
@@ -108,6 +111,12 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     let asked = Asked::of(&options, &clock, &master).await?;
     let mut session = master.session().await?;
     let mut jobs = if asked.named { asked.by_number(&mut session).await? } else { asked.by_time(&mut session).await? };
+    if options.has("json") {
+        let jobs = jobs.values().filter(|job| asked.passes(job));
+        let shown = jobs.map(|job| json::accounted(&View { job, clock: &clock })).collect();
+        answer_json(&json::answer("slurmdb", shown))?;
+        return Ok(exit::DONE);
+    }
     if asked.steps {
         let with_steps: Vec<JobReport> = jobs.values().filter(|job| job.steps > 0).cloned().collect();
         for job in with_steps {

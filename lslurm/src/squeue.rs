@@ -4,7 +4,7 @@ mod columns;
 
 use std::cmp::Reverse;
 
-use limo_client::{Clock, Failure, Master, Selectors, Session, answer_screen, exit};
+use limo_client::{Clock, Failure, Master, Selectors, Session, answer_json, answer_screen, exit};
 use limo_proto::{JobFilter, JobReport, JobState};
 
 use crate::call::Call;
@@ -14,7 +14,7 @@ use crate::getopt::{OptionRow, both, long};
 use crate::select::{filter, job_list, jobs_since, remembered, states};
 use crate::submit::JobOptions;
 use crate::view::{View, belongs};
-use crate::{status, values};
+use crate::{json, status, values};
 
 const USUAL: &str = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
 const LONG: &str = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R";
@@ -85,9 +85,6 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         },
         Err(code) => return Ok(code),
     };
-    if options.has("json") {
-        return Err(Failure::new("--json is not built: `lq --json` prints the jobs as JSON"));
-    }
     if options.has("steps") {
         return Err(Failure::new("--steps is not built: `lq show JOB` and `sacct -j JOB` list the steps of a job"));
     }
@@ -114,6 +111,11 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         jobs.retain(|job| job.state == JobState::Waiting);
     }
     sort(&mut jobs, options.get("sort"), &clock);
+    if options.has("json") {
+        let shown = jobs.iter().map(|job| json::queued(&View { job, clock: &clock })).collect();
+        answer_json(&json::answer("slurm", shown))?;
+        return Ok(exit::DONE);
+    }
     let mut text = String::new();
     if options.has("long") && !options.has("noheader") {
         text += &format!("{}\n", crate::moment::long_date(&clock));
@@ -150,7 +152,8 @@ fn table(options: &JobOptions) -> (Vec<Part>, columns::Keys) {
 impl Wanted {
     async fn of(options: &JobOptions, master: &Master) -> Result<Self, Failure> {
         let list = options.get("states").unwrap_or_default();
-        let all_states = list.eq_ignore_ascii_case("all");
+        // As JSON, Slurm shows all jobs that it remembers.
+        let all_states = list.eq_ignore_ascii_case("all") || list.is_empty() && options.has("json");
         let states = if all_states { Vec::new() } else { states(list)? };
         let mut jobs = Vec::new();
         for job in job_list(options.get("jobs").unwrap_or_default()) {

@@ -59,7 +59,8 @@ impl JobOptions {
     /// # Errors
     /// A value is wrong, or Limo cannot do what an option requests.
     pub async fn translate(&self, master: &Master) -> Result<Translated, Failure> {
-        let partition = match self.get("partition") {
+        // Programs that know no partition leave the value empty.
+        let partition = match self.get("partition").filter(|list| !list.is_empty()) {
             Some(list) => Some(Partitions::ask(master).await?.resolve(list)?),
             None => None,
         };

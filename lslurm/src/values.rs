@@ -61,6 +61,15 @@ pub fn time_whole(span: Span) -> String {
     if seconds >= DAY { format!("{}-{clock}", seconds / DAY) } else { clock }
 }
 
+/// Formats CPU time as sacct does: `00:00.023`, `00:05:00` for whole seconds, `2-01:05:00`.
+pub fn time_used(span: Span) -> String {
+    let (seconds, ms) = (span.ms().max(0) / 1000, span.ms().max(0) % 1000);
+    if seconds >= HOUR || ms == 0 {
+        return time_whole(span);
+    }
+    format!("{:02}:{:02}.{ms:03}", seconds / MINUTE, seconds % MINUTE)
+}
+
 /// Reads a size: megabytes, or with a unit `K`, `M`, `G` or `T`, also `MB` and the like.
 pub fn memory(text: &str) -> Option<Memory> {
     let text = text.strip_suffix(['b', 'B', 'c', 'n']).filter(|rest| !rest.is_empty()).unwrap_or(text);
@@ -86,6 +95,17 @@ pub fn memory_shown(memory: Memory) -> String {
         (size, unit) = (size / 1024.0, next);
     }
     if size.fract() == 0.0 { format!("{size:.0}{unit}") } else { format!("{size:.2}{unit}") }
+}
+
+/// Formats a size as sacct does: in the largest unit in which it is a multiple of a half.
+pub fn memory_exact(memory: Memory) -> String {
+    let (mut halves, mut units) = (memory.bytes().saturating_mul(2), "KMGTP".chars());
+    let mut unit = String::new();
+    while halves >= 2048 && halves % 1024 == 0 {
+        let Some(next) = units.next() else { break };
+        (halves, unit) = (halves / 1024, next.to_string());
+    }
+    if halves % 2 == 0 { format!("{}{unit}", halves / 2) } else { format!("{}.50{unit}", halves / 2) }
 }
 
 #[cfg(test)]
@@ -129,6 +149,16 @@ mod tests {
         ] {
             let span = Span::from_secs(seconds);
             assert_eq!((time_run(span).as_str(), time_whole(span).as_str()), (run, whole));
+        }
+        for (ms, shown) in
+            [(0, "00:00:00"), (23, "00:00.023"), (300_000, "00:05:00"), (301_500, "05:01.500"), (3_600_007, "01:00:00")]
+        {
+            assert_eq!(time_used(Span::from_ms(ms)), shown);
+        }
+        for (bytes, shown) in
+            [(0, "0"), (5 << 10, "5K"), (1432 << 10, "1432K"), (3 << 29, "1.50G"), (1 << 30, "1G"), (7, "7")]
+        {
+            assert_eq!(memory_exact(Memory::from_bytes(bytes)), shown);
         }
         for (bytes, shown) in [(0, "0M"), (50 << 20, "50M"), (1 << 30, "1G"), (1536 << 20, "1.50G")] {
             assert_eq!(memory_shown(Memory::from_bytes(bytes)), shown);

@@ -1,7 +1,7 @@
 //! The properties of a job that several commands show.
 
-use limo_client::{Clock, job_label};
-use limo_model::{Cores, JobId, Span, Time, host_list};
+use limo_client::{Clock, Used, job_label};
+use limo_model::{JobId, Span, Time, host_list};
 use limo_proto::JobReport;
 use nix::unistd::User;
 
@@ -45,20 +45,26 @@ impl View<'_> {
         host_list(self.job.nodes.iter().map(String::as_str))
     }
 
-    /// Returns the number of nodes; before the start the least that it may get.
+    /// Returns the number of nodes; before the start, of those that it needs.
     pub fn node_count(&self) -> u32 {
-        let least = self.job.widths.map_or(1, |(widths, _)| widths.least.get());
-        u32::try_from(self.job.nodes.len()).unwrap_or(u32::MAX).max(least)
+        // Reports of older journals have only the names.
+        u32::try_from(self.job.nodes.len()).unwrap_or(u32::MAX).max(self.job.node_count).max(1)
     }
 
-    /// Returns the number of cores on all nodes; those of whole nodes count once.
+    /// Returns the number of cores on all nodes, at least one on each, as Slurm counts; before the start, of those that it
+    /// needs.
     pub fn cores(&self) -> u32 {
-        let each = match self.job.cores {
-            Cores::Count(count) => count.get(),
-            Cores::All => 1,
-        };
-        let times = self.job.packed.as_ref().map_or_else(|| self.node_count(), |packed| packed.count);
-        each.saturating_mul(times)
+        self.job.total_cores.unwrap_or(1).max(self.node_count())
+    }
+
+    /// Returns the directory in which it was submitted.
+    pub fn directory(&self) -> String {
+        self.job.directory.clone().unwrap_or_default()
+    }
+
+    /// Returns the resources that it used, once it is over.
+    pub fn used(&self) -> Option<Used> {
+        Used::of(self.job)
     }
 
     pub fn run(&self) -> Span {

@@ -166,6 +166,16 @@ impl Attempt {
         }
     }
 
+    /// Returns the order of the job for changes, until its launch is ordered.
+    pub fn exec_mut(&mut self) -> Option<&mut DoExec> {
+        match &mut self.state {
+            State::Accepting(exec) | State::Held(exec) => Some(exec),
+            State::Preparing(preparing) => Some(&mut preparing.exec),
+            State::Starting(starting) => starting.exec.as_deref_mut(),
+            _ => None,
+        }
+    }
+
     /// Returns true if the attempt has not ended.
     pub fn is_open(&self) -> bool {
         !matches!(self.state, State::Ended(_))

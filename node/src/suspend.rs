@@ -102,6 +102,20 @@ impl Node {
         }
     }
 
+    /// Replaces the time limit of a job.
+    pub(super) fn set_limit(&mut self, job: JobId, number: Number, limit: Option<Span>) {
+        if let Some(exec) = self.attempts.find(job, number).and_then(|attempt| attempt.exec_mut()) {
+            exec.time_limit = limit;
+            return;
+        }
+        if self.deferred(job, number, MasterToNode::TimeLimit { job, attempt: number, limit }) {
+            return;
+        }
+        if let Some(handle) = self.attempts.find(job, number).and_then(|attempt| attempt.handle()) {
+            self.order(Order::Limit { handle, limit: limit.map(ms) });
+        }
+    }
+
     /// Handles the continued group of a job: its other processes follow.
     pub(super) fn goes_on(&mut self, job: JobId) {
         self.reach_all(job);

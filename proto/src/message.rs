@@ -7,8 +7,8 @@
 
 use limo_model::{
     Attempt, Band, Budgets, Curve, Factor, JobId, JobShare, Kept, ModeSetting, NodeSpec, Outcome, PartRule, Power,
-    Preset, Price, Profile, ProfileKey, REASON_LIMIT, Request, Reservation, Slowdown, SlowdownKey, UnitName, Usage,
-    UsedUp, Wait,
+    Preset, Price, Profile, ProfileKey, REASON_LIMIT, Request, Reservation, Slowdown, SlowdownKey, Span, UnitName,
+    Usage, UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -289,4 +289,23 @@ pub enum Change {
     QueueState { queue: String, is_down: bool },
     /// Sets the upper limit of a group of nodes, whatever the configuration says.
     GroupLimit { group: String, limit: Power },
+    /// Sets the time limits of jobs that are not over; `None` removes them. A user who is not an operator can only lower them.
+    TimeLimit { jobs: Vec<JobId>, limit: Option<Span> },
+}
+
+impl Change {
+    /// Returns the jobs that it names, if it is about jobs that are named one by one.
+    pub fn jobs(&self) -> Option<&[JobId]> {
+        match self {
+            Self::Cancel(jobs)
+            | Self::Hold(jobs)
+            | Self::Release(jobs)
+            | Self::Requeue(jobs)
+            | Self::SuspendJobs(jobs)
+            | Self::ResumeJobs(jobs)
+            | Self::TimeLimit { jobs, .. }
+            | Self::Priority { jobs, .. } => Some(jobs),
+            _ => None,
+        }
+    }
 }

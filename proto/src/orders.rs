@@ -63,6 +63,9 @@ pub enum MasterToNode {
     Evict { job: JobId, attempt: Attempt, grace: Span },
     /// Restarts the machine. It registers with another boot id, or answers `RebootFailed`.
     Reboot,
+    /// The job has another time limit, without pauses, or none. Ends the effect of an earlier `Extend`; one may follow. Repeated
+    /// after a broken connection.
+    TimeLimit { job: JobId, attempt: Attempt, limit: Option<Span> },
 }
 
 /// A job for a node, before the permission to run it.

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use limo_model::{
     Allowance, Band, Budget, Budgets, CheckpointFailure, Containment, Cores, Dependency, Energy, Estimate, Evictions,
     JobEnd, JobId, JobShare, Memory, Meter, Mode, ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span,
-    Standing, TaskCounts, Tasks, Time, UnitKind, UsedUp, Wait, Widths,
+    Standing, TaskCounts, Tasks, Time, UnitKind, Usage, UsedUp, Wait, Widths,
 };
 use serde::{Deserialize, Serialize};
 
@@ -137,6 +137,19 @@ pub struct JobReport {
     /// Number of steps that the job has had so far.
     #[serde(default)]
     pub steps: u32,
+    /// Number of its nodes; before its first start, of those that it needs. At least 1, but 0 in older reports.
+    #[serde(default)]
+    pub node_count: u32,
+    /// Cores on all of its nodes together; before its first start, those that it needs. `None` if it takes all cores of a node
+    /// that is not chosen yet, and in older reports.
+    #[serde(default)]
+    pub total_cores: Option<u32>,
+    /// Working directory of its command.
+    #[serde(default, serialize_with = "clip_some::<_, 4096>")]
+    pub directory: Option<String>,
+    /// Resources that its last attempt used, once it is over and if it ran. For an array, those of its tasks that are over.
+    #[serde(default)]
+    pub usage: Option<Usage>,
 }
 
 /// The tasks of a job that are placed one by one.

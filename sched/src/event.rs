@@ -307,6 +307,12 @@ pub enum Event {
     SessionsKnown {
         nodes: Vec<NodeSessions>,
     },
+    /// A job that is not over gets another time limit; `None` removes it. An array also changes its waiting tasks.
+    TimeLimitSet {
+        job: JobId,
+        limit: Option<Span>,
+        by: String,
+    },
     /// Progress of the daily reboot of a node. `None`: it has rebooted, or no longer needs to.
     Rebooting {
         node: NodeId,

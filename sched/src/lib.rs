@@ -42,7 +42,7 @@ pub use options::{
 pub use plan::{Plan, Start, Violation};
 pub use policy::Weighed;
 pub use refused::Refused;
-pub use round::{Account, Await, Command, Finished, Round};
+pub use round::{Account, Await, Command, Finished, NewLimit, Round};
 pub use state::{
     Array, Arrivals, Assignment, Charge, Clock, Drained, Ended, Held, Job, Node, Owner, PartEnd, Phase, Reading,
     Running, SearchResult, Settings, Sleep, Slept, State, Sums, Used, joined,

@@ -148,6 +148,10 @@ pub enum Refused {
     NotInQuota { user: String, over: OverQuota },
     #[error("the job cannot start at once: at least {depth} jobs are before it, and no more are considered")]
     TooFarBack { depth: u32 },
+    #[error("the time limit of job {job} must be longer than {least}")]
+    LimitTooShort { job: JobId, least: Span },
+    #[error("job {job} needs a time limit, because it is warned before it")]
+    LimitNeeded { job: JobId },
     #[error("job {job} does not wait: only a waiting job has a priority")]
     HasNoPriority { job: JobId },
     #[error(

@@ -1,8 +1,8 @@
 //! The result of a round: commands, wait reasons, finished jobs, and the time of the next round.
 
 use limo_model::{
-    Attempt, Energy, Estimate, Evictions, JobEnd, JobId, Kept, Money, NodeId, Placement, Power, StopReason, TaskCounts,
-    Time, Usage, UsedUp, Wait,
+    Attempt, Energy, Estimate, Evictions, JobEnd, JobId, Kept, Money, NodeId, Placement, Power, Span, StopReason,
+    TaskCounts, Time, Usage, UsedUp, Wait,
 };
 use serde::{Deserialize, Serialize};
 
@@ -120,6 +120,9 @@ pub struct Finished {
     pub evictions: Evictions,
     #[serde(default, skip_serializing_if = "Kept::is_none")]
     pub kept: Kept,
+    /// Its last time limit, if that differs from the one of its submission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_limit: Option<NewLimit>,
     /// Number of steps that it has had.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub steps: u32,
@@ -127,6 +130,13 @@ pub struct Finished {
 
 fn is_zero(count: &u32) -> bool {
     *count == 0
+}
+
+/// A time limit that was set after the submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewLimit {
+    /// The limit; `None` for no limit.
+    pub limit: Option<Span>,
 }
 
 /// Energy above idle, its cost, and the cost of a start at submission.

@@ -126,6 +126,9 @@ pub enum Order {
     RemoveCarried { directory: Vec<u8>, uid: u32 },
     /// The job may run for at least `limit` milliseconds, suspended or not, before it reaches its time limit.
     Extend { handle: Handle, limit: u64 },
+    /// The job has another time limit in milliseconds, or none, counted from its beginning without suspensions. Ends the effect
+    /// of earlier `Extend`.
+    Limit { handle: Handle, limit: Option<u64> },
     /// Bytes of stdin were added to its memory, or bytes of output were released.
     Wake { handle: Handle },
     /// Nobody reads the output or writes stdin any longer: stdin ends, and the output is dropped.
@@ -154,6 +157,7 @@ const RESIZE: u16 = 11;
 const END_WORK: u16 = 12;
 const RELEASE: u16 = 13;
 const HALTED: u16 = 14;
+const LIMIT: u16 = 15;
 
 /// Tags of all orders.
 mod tag {
@@ -217,6 +221,9 @@ impl Order {
             Self::Extend { handle, limit } => {
                 Writer::new(EXTEND).number(tag::HANDLE, handle.0).number(tag::TIME_LIMIT, *limit).finish()
             }
+            Self::Limit { handle, limit } => {
+                Writer::new(LIMIT).number(tag::HANDLE, handle.0).maybe(tag::TIME_LIMIT, *limit).finish()
+            }
             Self::RemoveCarried { directory, uid } => {
                 Writer::new(REMOVE_CARRIED).bytes(tag::DIRECTORY, directory).number(tag::UID, (*uid).into()).finish()
             }
@@ -267,6 +274,7 @@ impl Order {
                 uid: narrow(tag::UID, fields.number(tag::UID)?)?,
             },
             EXTEND => Self::Extend { handle: handle()?, limit: fields.number(tag::TIME_LIMIT)? },
+            LIMIT => Self::Limit { handle: handle()?, limit: fields.maybe(tag::TIME_LIMIT)? },
             kind => return Err(DecodeError::Kind { kind }),
         })
     }
@@ -348,6 +356,8 @@ mod tests {
             Order::Lease { until: BootTime(1 << 40) },
             Order::Frozen { handle, on: true },
             Order::Extend { handle, limit: u64::MAX },
+            Order::Limit { handle, limit: Some(0) },
+            Order::Limit { handle, limit: None },
             Order::Frozen { handle, on: false },
             Order::RemoveCarried { directory: b"/tmp/x\xff".to_vec(), uid: u32::MAX },
         ] {

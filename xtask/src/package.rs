@@ -16,6 +16,9 @@ use crate::workspace::{cargo, root, target_dir};
 const PROGRAMS: [(&str, u8); 7] =
     [("lrun", 1), ("lq", 1), ("lconf", 1), ("lsim", 1), ("lprof", 1), ("lmaster", 8), ("lslave", 8)];
 
+/// Installed programs whose options are not those of clap, with the sections of their pages in `deploy`.
+const WRITTEN: [(&str, u8); 2] = [("lshepherd", 8), ("lslurm", 1)];
+
 /// Packages with the programs whose completions they install.
 const COMPLETED: [(&str, &[&str]); 4] = [
     ("client", &["lrun", "lq", "lconf"]),
@@ -137,7 +140,7 @@ fn programs(built: &Path, source: &Path) -> Result<()> {
     let dirs = ["bin", "man"].map(|name| source.join(name));
     dirs.iter().try_for_each(fs::create_dir_all).context("cannot make the directories of the packages")?;
     let [bin, man] = dirs;
-    for program in PROGRAMS.iter().map(|(program, _)| *program).chain(["lshepherd"]) {
+    for program in PROGRAMS.iter().map(|(program, _)| *program).chain(WRITTEN.map(|(program, _)| program)) {
         copy(&built.join(program), &bin.join(program))?;
     }
     for (program, section) in PROGRAMS {
@@ -164,7 +167,10 @@ fn programs(built: &Path, source: &Path) -> Result<()> {
         fs::write(man.join(format!("{program}.toml.5")), page)
             .with_context(|| format!("cannot write {}", man.display()))?;
     }
-    copy(&root()?.join("deploy/lshepherd.8"), &man.join("lshepherd.8"))
+    WRITTEN.iter().try_for_each(|(program, section)| {
+        let page = format!("{program}.{section}");
+        copy(&root()?.join("deploy").join(&page), &man.join(&page))
+    })
 }
 
 fn generate(bin: &Path, program: &str, form: &str, to: &Path) -> Result<()> {

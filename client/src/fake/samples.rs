@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use limo_model::{
     Band, Budget, Budgets, Containment, Cores, Energy, Estimate, EstimateSource, JobEnd, JobId, JobShare, Memory,
     Meter, Mode, ModeSetting, Money, Outcome, Power, Preset, Price, Profile, ProfileKey, Release, Span, Time, UnitKind,
-    Wait,
+    Usage, Wait,
 };
 use limo_proto::{BudgetAccount, Candidate, JobReport, JobState, NodeReport, NodeState, Status, UnitReport};
 
@@ -77,6 +77,10 @@ pub fn waiting_job(id: u64) -> JobReport {
         checkpoint_failed: None,
         step: None,
         steps: 0,
+        node_count: 1,
+        total_cores: Some(1),
+        directory: Some("/home/ada".into()),
+        usage: None,
     }
 }
 
@@ -96,6 +100,17 @@ pub fn running_job(id: u64) -> JobReport {
     }
 }
 
+/// Three quarters of the time of one core, and half of a gibibyte.
+fn usage() -> Usage {
+    Usage {
+        elapsed: Span::from_secs(600),
+        user_cpu: Span::from_secs(420),
+        system_cpu: Span::from_secs(30),
+        max_rss: Memory::from_bytes(1 << 29),
+        ..Usage::default()
+    }
+}
+
 /// Returns a job that ran from 11:05 to 11:15.
 pub fn finished_job(id: u64, outcome: Outcome) -> JobReport {
     let end = JobEnd::Ran { outcome, stopped: None };
@@ -112,6 +127,7 @@ pub fn finished_job(id: u64, outcome: Outcome) -> JobReport {
         measured: Some(true),
         confidence: Some(1_000),
         priority: None,
+        usage: Some(usage()),
         ..running_job(id)
     }
 }

@@ -8,6 +8,7 @@ use super::EstimateJson;
 use crate::clock::Clock;
 use crate::conditions::dependencies;
 use crate::ending::end_in_words;
+use crate::used::Used;
 
 /// Job, finished or not.
 #[derive(Debug, Serialize)]
@@ -95,6 +96,20 @@ pub struct JobJson {
     step_of: Option<u64>,
     step: Option<u32>,
     steps: u32,
+    /// Number of nodes; before the first start, of those that the job needs.
+    node_count: u32,
+    /// Cores on all nodes together; before the first start, those that the job needs, if known.
+    total_cores: Option<u32>,
+    work_dir: Option<String>,
+    /// CPU time of a job that is over, of all of its processes.
+    cpu_user_s: Option<f64>,
+    cpu_system_s: Option<f64>,
+    /// Share of the running time of its cores in which they computed.
+    cpu_efficiency: Option<f64>,
+    /// Most memory on one of its nodes.
+    memory_peak_bytes: Option<u64>,
+    /// Share of the requested memory.
+    memory_efficiency: Option<f64>,
 }
 
 /// Packed tasks: their number, and those on each of the job's nodes.
@@ -160,6 +175,7 @@ impl JobJson {
             }) => (Some(*code), None),
             _ => (None, None),
         };
+        let used = Used::of(job);
         Self {
             id: job.job.0,
             state: job.state.name(),
@@ -224,6 +240,14 @@ impl JobJson {
             step_of: job.step.map(|(of, _)| of.0),
             step: job.step.map(|(_, number)| number),
             steps: job.steps,
+            node_count: job.node_count,
+            total_cores: job.total_cores,
+            work_dir: job.directory.clone(),
+            cpu_user_s: used.map(|used| used.usage.user_cpu.secs()),
+            cpu_system_s: used.map(|used| used.usage.system_cpu.secs()),
+            cpu_efficiency: used.and_then(|used| used.cpu_efficiency()),
+            memory_peak_bytes: used.map(|used| used.usage.max_rss.bytes()),
+            memory_efficiency: used.and_then(|used| used.memory_efficiency()),
         }
     }
 }

@@ -101,7 +101,7 @@ impl Controller {
             (Some(_), None) => JobState::Waiting,
             (None, None) => JobState::Running,
         };
-        let Ended { started, account, counts, .. } = &array.ended;
+        let Ended { started, account, counts, usage, .. } = &array.ended;
         JobReport {
             state,
             wait: report.wait.filter(|_| state == JobState::Waiting),
@@ -109,6 +109,7 @@ impl Controller {
             energy: started.map(|_| account.energy),
             cost: started.and(account.cost),
             start_now_cost: started.and(account.start_now_cost),
+            usage: report::known(*usage),
             array: Some(ArrayReport {
                 tasks: array.tasks.clone(),
                 waiting: waiting.map(limo_model::Tasks::shortened),

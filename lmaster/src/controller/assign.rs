@@ -156,7 +156,7 @@ impl Controller {
             size: live.request.size.clone(),
             user: live.request.user.clone(),
             placement: placed_on(assignment, *nodes.get(index)?),
-            time_limit: live.request.time_limit,
+            time_limit: self.tx.core.job(job).and_then(|job| job.request.time_limit),
             warning: live.request.warning,
             kill_grace: self.grace_of(job),
             restarts: self.tx.core.job(job).map_or(0, |job| job.restarts),

@@ -102,13 +102,7 @@ impl Lookup for CompactJournal {
 impl Controller {
     pub(super) fn change(&mut self, peer: PeerId, change: Change) {
         let Some(caller) = self.caller(peer).cloned() else { return };
-        if let Change::Cancel(jobs)
-        | Change::Hold(jobs)
-        | Change::Release(jobs)
-        | Change::Requeue(jobs)
-        | Change::SuspendJobs(jobs)
-        | Change::ResumeJobs(jobs)
-        | Change::Priority { jobs, .. } = &change
+        if let Some(jobs) = change.jobs()
             && jobs.len() > self.tx.settings.limits.wait_numbers as usize
         {
             let (count, limit) = (jobs.len(), self.tx.settings.limits.wait_numbers);
@@ -123,6 +117,7 @@ impl Controller {
             Change::SuspendJobs(jobs) => return self.suspend_jobs(peer, jobs),
             Change::ResumeJobs(jobs) => return self.resume_jobs(peer, jobs),
             Change::Priority { jobs, priority } => return self.rank_jobs(peer, jobs, *priority),
+            Change::TimeLimit { jobs, limit } => return self.limit_jobs(peer, jobs, *limit),
             _ => {}
         }
         if let Change::CancelSelected { selection, signal } = change {
@@ -143,6 +138,7 @@ impl Controller {
             | Change::SuspendJobs(_)
             | Change::ResumeJobs(_)
             | Change::Priority { .. }
+            | Change::TimeLimit { .. }
             | Change::CancelSelected { .. } => return,
             Change::Budgets { budgets, seen } => match self.budgets(&budgets, seen.as_ref()) {
                 Ok(budgets) => Ok(Event::BudgetsSet { budgets, by }),

@@ -32,6 +32,8 @@ pub(super) enum After {
     /// The last confirmation for which an attempt waited.
     Confirmed(JobId, Attempt),
     LimitReached(JobId, Attempt),
+    /// A job has another time limit.
+    TimeLimit(JobId),
     /// The newest caps of a node.
     Caps(NodeId),
     /// A job is suspended, or resumes.
@@ -87,6 +89,7 @@ impl Controller {
             After::Halt(job, attempt) => self.halt(job, attempt),
             After::Confirmed(job, attempt) => self.confirmed(job, attempt),
             After::LimitReached(job, attempt) => self.limit_reached(job, attempt),
+            After::TimeLimit(job) => self.send_limit(job),
             After::Caps(node) => self.hold_caps(node),
             After::Pause(job, attempt, paused) => self.pause(job, attempt, paused),
             After::Waiting(job, wait) => self.notify(job, MasterToClient::Waiting { job, wait }),

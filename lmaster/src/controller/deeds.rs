@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use limo_model::JobId;
+use limo_model::{JobId, Span};
 use limo_sched::Event;
 
+use super::commit::After;
 use super::live::Live;
 use super::numbers::Numbers;
 use super::{Controller, PeerId};
@@ -27,6 +28,7 @@ pub(super) enum Deed {
     Suspend,
     Resume,
     Priority(i32),
+    TimeLimit(Option<Span>),
 }
 
 impl fmt::Display for Deed {
@@ -40,6 +42,8 @@ impl fmt::Display for Deed {
             Self::Suspend => "suspension",
             Self::Resume => "resumption",
             Self::Priority(priority) => return write!(f, "priority {priority}"),
+            Self::TimeLimit(Some(limit)) => return write!(f, "time limit {limit}"),
+            Self::TimeLimit(None) => "removal of a time limit",
         })
     }
 }
@@ -91,9 +95,16 @@ impl Controller {
             Deed::Priority(priority) => {
                 self.tx.core.check_priority(job, priority).map(|()| Event::PrioritySet { job, priority, by })
             }
+            Deed::TimeLimit(limit) => {
+                let checked = self.tx.core.check_time_limit(self.tx.now, job, limit);
+                checked.map(|()| Event::TimeLimitSet { job, limit, by })
+            }
         };
         if let Ok(event) = event {
             self.tx.must(event);
+            if matches!(deed, Deed::TimeLimit(_)) {
+                self.after(After::TimeLimit(job));
+            }
         }
     }
 }

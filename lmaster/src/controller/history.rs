@@ -1,9 +1,11 @@
 //! Changes by operators: they are recorded with their events, listed, and undone by new events.
 
 use limo_journal::ChangeRow;
+use limo_model::JobId;
 use limo_proto::{Answer, ChangeReport, ChangesQuery, ItemReport, MasterToClient, Undo, UndoReport};
 use limo_sched::Event;
 
+use super::commit::After;
 use super::lookup::Lookup;
 use super::queries::Serve;
 use super::{Controller, PeerId};
@@ -131,8 +133,10 @@ impl Controller {
             return self.say(peer, answer);
         }
         self.tx.actor = Some(Actor { by, undo_of: Some(number) });
+        let limited: Vec<JobId> = events.iter().filter_map(limited_job).collect();
         let refused = events.into_iter().find_map(|event| self.tx.record(event).err());
         self.tx.actor = None;
+        limited.into_iter().for_each(|job| self.after(After::TimeLimit(job)));
         self.tx.options_in_force();
         self.signals.feeds_in_force(&mut self.tx);
         self.signals.follow_grid(&mut self.tx);
@@ -140,6 +144,13 @@ impl Controller {
             Some(refused) => self.refuse(peer, format!("change {number} is only partly undone: {refused}"), None),
             None => self.answer(peer, MasterToClient::Answer(Box::new(answer))),
         }
+    }
+}
+
+fn limited_job(event: &Event) -> Option<JobId> {
+    match event {
+        Event::TimeLimitSet { job, .. } => Some(*job),
+        _ => None,
     }
 }
 

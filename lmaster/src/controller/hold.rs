@@ -1,6 +1,7 @@
-//! Actions on waiting jobs: holding, releasing, requeueing, ranking. They apply to all jobs of a request, or to none.
+//! Actions on jobs: holding, releasing, requeueing, ranking, time limits. They apply to all jobs of a request, or to
+//! none.
 
-use limo_model::JobId;
+use limo_model::{JobId, Span};
 
 use super::deeds::Deed;
 use super::numbers::Numbers;
@@ -34,6 +35,24 @@ impl Controller {
         let now = self.tx.core.job(job).map_or(0, |job| job.request.priority);
         if priority > now && !self.caller(peer).is_some_and(|caller| caller.operator) {
             return Err(format!("job {job} has the priority {now}: only an operator can raise it"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn limit_jobs(&mut self, peer: PeerId, jobs: &[JobId], limit: Option<Span>) {
+        let check = |controller: &Self, job| controller.may_limit(peer, job, limit);
+        self.for_all(peer, jobs, check, Deed::TimeLimit(limit));
+    }
+
+    /// Checks that the caller may change a time limit: only operators can raise or remove it.
+    fn may_limit(&self, peer: PeerId, job: JobId, limit: Option<Span>) -> Result<(), String> {
+        self.tx.core.check_time_limit(self.tx.now, job, limit).map_err(|refused| refused.to_string())?;
+        let now = self.tx.core.job(job).and_then(|job| job.request.time_limit);
+        let is_longer = now.is_some_and(|now| limit.is_none_or(|limit| limit > now));
+        if let Some(now) = now.filter(|_| is_longer)
+            && !self.caller(peer).is_some_and(|caller| caller.operator)
+        {
+            return Err(format!("job {job} has the time limit {now}: only an operator can raise it"));
         }
         Ok(())
     }

@@ -16,14 +16,7 @@ fn is_heavy(message: &ClientToMaster) -> bool {
         ClientToMaster::Ask(query) => query.cost() == Cost::Heavy,
         ClientToMaster::ChangeConf(change) => match change.as_ref() {
             Change::CancelSelected { .. } => true,
-            Change::Cancel(jobs)
-            | Change::Hold(jobs)
-            | Change::Release(jobs)
-            | Change::Requeue(jobs)
-            | Change::SuspendJobs(jobs)
-            | Change::ResumeJobs(jobs)
-            | Change::Priority { jobs, .. } => jobs.len() > DEEDS,
-            _ => false,
+            change => change.jobs().is_some_and(|jobs| jobs.len() > DEEDS),
         },
         _ => false,
     }

@@ -48,9 +48,10 @@ impl Controller {
             };
             Some(order(job, attempt, paused))
         });
-        let jobs = self.tx.core.jobs_on(node).into_iter();
-        let extensions = jobs.filter(|job| self.open_nodes(*job).contains(&node)).filter_map(|job| self.extension(job));
-        self.caps_of(node).into_iter().chain(pauses).chain(extensions).collect()
+        let jobs = self.tx.core.jobs_on(node).into_iter().filter(|job| self.open_nodes(*job).contains(&node));
+        // An extension follows the limit that it extends.
+        let limits = jobs.flat_map(|job| self.changed_limit(job).into_iter().chain(self.extension(job)));
+        self.caps_of(node).into_iter().chain(pauses).chain(limits).collect()
     }
 
     /// Handles a node's report on its caps.

@@ -1,5 +1,5 @@
-//! Time limits. Nodes enforce them, so that they hold without a master. The master extends those of jobs that were
-//! suspended or slowed down, and stops a job that its node has not ended.
+//! Time limits. Nodes enforce them, so that they hold without a master. The master sends changed ones, extends those of
+//! jobs that were suspended or slowed down, and stops a job that its node has not ended.
 
 use limo_model::{Attempt, JobId, NodeId, Span};
 use limo_proto::MasterToNode;
@@ -31,6 +31,23 @@ impl Controller {
     pub(super) fn stop_now(&mut self, job: JobId) {
         if let Some(attempt) = self.assignments.take_late_of(job) {
             self.after(After::Halt(job, attempt));
+        }
+    }
+
+    /// Returns the time limit of a job on its nodes, if it was changed after the submission.
+    pub(super) fn changed_limit(&self, job: JobId) -> Option<MasterToNode> {
+        let job_now = self.tx.core.job(job)?;
+        let (attempt, limit) = (job_now.assignment()?.attempt, job_now.new_limit?.limit);
+        Some(MasterToNode::TimeLimit { job, attempt, limit })
+    }
+
+    /// Sends the nodes of a job its new time limit, which ends an earlier extension.
+    pub(super) fn send_limit(&mut self, job: JobId) {
+        if let Some(order) = self.changed_limit(job) {
+            for peer in self.open_links(job) {
+                self.tell_node(peer, order.clone());
+            }
+            self.extend(job);
         }
     }
 

@@ -31,6 +31,8 @@ async fn show_a_finished_job() {
         started      2017-10-26 11:05:00\n\
         ended        2017-10-26 11:15:00\n\
         ran for      10:00\n\
+        CPU time     7min30s (user 7min, system 30s), 75 % of 1 core\n\
+        peak memory  512 MiB, 50 % of 1 GiB\n\
         time limit   1h\n\
         deadline     2017-10-26 21:00:00\n\
         energy       0.015 kWh, measured\n\

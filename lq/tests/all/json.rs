@@ -37,6 +37,9 @@ async fn jobs_have_the_keys_that_others_build_on() {
         "held_by": null, "begin_unix_ms": null, "dependencies": [], "array_id": null, "task": null, "array": null,
         "unreachable": [], "evictions_by_owner": 0, "evictions_by_reboot": 0, "checkpoint_kept_s": null, "checkpoint_failed": null,
     });
+    for (key, value) in [("node_count", json!(1)), ("total_cores", json!(1)), ("work_dir", json!("/home/ada"))] {
+        expected[key] = value;
+    }
     for key in [
         "energy_limit_j",
         "cost_limit_eur",
@@ -48,6 +51,9 @@ async fn jobs_have_the_keys_that_others_build_on() {
         "nodes_most",
         "nodes_planned",
     ] {
+        expected[key] = Value::Null;
+    }
+    for key in ["cpu_user_s", "cpu_system_s", "cpu_efficiency", "memory_peak_bytes", "memory_efficiency"] {
         expected[key] = Value::Null;
     }
     for key in ["suspended_unix_ms", "suspended_by", "suspended_for_limit"] {
@@ -65,6 +71,9 @@ async fn jobs_have_the_keys_that_others_build_on() {
     );
     let ends: Vec<_> = (2..4).map(|at| (&found["jobs"][at]["exit_code"], &found["jobs"][at]["signal"])).collect();
     assert_eq!(ends, [(&json!(7), &Value::Null), (&Value::Null, &json!(9))]);
+    let used = ["cpu_user_s", "cpu_system_s", "cpu_efficiency", "memory_efficiency"].map(|key| &found["jobs"][2][key]);
+    assert_eq!(used, [&json!(420.0), &json!(30.0), &json!(0.75), &json!(0.5)]);
+    assert_eq!(found["jobs"][2]["memory_peak_bytes"], json!(536_870_912));
     assert_eq!((&found["jobs"][2]["cost_eur"], &found["jobs"][2]["state"]), (&json!(0.0012), &json!("failed")));
 }
 

@@ -325,6 +325,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             Event::ResumeRequested { by, .. } => Event::ResumeRequested { job, by: by.clone() },
             Event::Predicted { predicted, .. } => Event::Predicted { job, predicted: predicted.clone() },
             Event::PrioritySet { priority, by, .. } => Event::PrioritySet { job, priority: *priority, by: by.clone() },
+            Event::TimeLimitSet { limit, by, .. } => Event::TimeLimitSet { job, limit: *limit, by: by.clone() },
             _ => return,
         };
         let _ = self.core.apply(self.now, &event);

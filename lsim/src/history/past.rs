@@ -222,6 +222,7 @@ impl Reader {
             | Event::SuspendRequested { job, .. }
             | Event::ResumeRequested { job, .. }
             | Event::Predicted { job, .. }
+            | Event::TimeLimitSet { job, .. }
             | Event::PrioritySet { job, .. } => {
                 let steer = |index: &usize| (at, Change::Steer { index: *index, event: Box::new(event.clone()) });
                 self.changes.extend(self.ids.get(job).map(steer));

@@ -1,6 +1,7 @@
 //! Columns of sacct.
 
-use limo_client::Failure;
+use limo_client::{Failure, Used};
+use limo_model::Span;
 
 use super::processor_time;
 use crate::format::cell;
@@ -61,7 +62,7 @@ const COLUMNS: [AccountColumn; 63] = [
     column("Reason", 22, |view| status::reason(view.job).to_owned()),
     column("ReqMem", 10, |view| values::memory_shown(view.job.memory)),
     column("Priority", 10, |view| view.priority()),
-    column("WorkDir", 20, none),
+    column("WorkDir", 20, |view| view.directory()),
     column("Cluster", 10, |_| "limo".to_owned()),
     column("QOS", 10, |_| "normal".to_owned()),
     column("Comment", 14, none),
@@ -78,9 +79,9 @@ const COLUMNS: [AccountColumn; 63] = [
     }),
     column("CPUTime", 10, |view| values::time_whole(processor_time(view))),
     column("CPUTimeRAW", 10, |view| (processor_time(view).ms() / 1000).to_string()),
-    column("TotalCPU", 10, |_| "00:00:00".to_owned()),
-    column("UserCPU", 10, |_| "00:00:00".to_owned()),
-    column("SystemCPU", 10, |_| "00:00:00".to_owned()),
+    column("TotalCPU", 10, |view| values::time_used(view.used().map_or(Span::ZERO, |used| used.cpu))),
+    column("UserCPU", 10, |view| values::time_used(view.used().map_or(Span::ZERO, |used| used.usage.user_cpu))),
+    column("SystemCPU", 10, |view| values::time_used(view.used().map_or(Span::ZERO, |used| used.usage.system_cpu))),
     column("Suspended", 10, |_| "00:00:00".to_owned()),
     column("Planned", 10, |view| {
         let until = view.job.started.or(view.job.ended).unwrap_or(view.clock.now());
@@ -94,10 +95,12 @@ const COLUMNS: [AccountColumn; 63] = [
     column("ReqTRES", 10, tres),
     column("SubmitLine", 20, |view| view.job.command.clone()),
     column("Restarts", 8, |view| (view.job.evictions.by_owner + view.job.evictions.by_reboot).to_string()),
-    column("MaxRSS", 10, none),
-    column("AveRSS", 10, none),
+    column("MaxRSS", 10, |view| view.used().map_or_else(String::new, |used| values::memory_exact(used.usage.max_rss))),
+    column("AveRSS", 10, |view| {
+        of_one_node(view).map_or_else(String::new, |used| values::memory_exact(used.usage.max_rss))
+    }),
     column("MaxVMSize", 10, none),
-    column("AveCPU", 10, none),
+    column("AveCPU", 10, |view| of_one_node(view).map_or_else(String::new, |used| values::time_whole(used.cpu))),
     column("MaxDiskRead", 12, none),
     column("MaxDiskWrite", 12, none),
     column("Layout", 9, none),
@@ -107,6 +110,11 @@ const COLUMNS: [AccountColumn; 63] = [
     column("WCKey", 10, none),
     column("McsLabel", 10, none),
 ];
+
+/// Returns the resources that a job on one node used: only there is the mean over the nodes known.
+fn of_one_node(view: &View) -> Option<Used> {
+    view.used().filter(|_| view.node_count() == 1)
+}
 
 fn tres(view: &View) -> String {
     let memory = match view.job.memory.bytes() {

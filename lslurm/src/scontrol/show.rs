@@ -108,8 +108,7 @@ fn job_record(view: &View) -> String {
         0 => format!("cpu={cores},node={nodes},billing={cores}"),
         _ => format!("cpu={cores},mem={memory},node={nodes},billing={cores}"),
     };
-    let directory = job.stdout.as_ref().and_then(|file| file.rsplit_once('/')).map_or("", |(directory, _)| directory);
-    let directory = plain(directory);
+    let directory = plain(&view.directory());
     let reason_in_words = match (&job.wait, &job.end) {
         (Some(wait), _) => wait.shown(|time| moment::shown(time, view.clock)).to_string(),
         (None, Some(end)) => limo_client::end_in_words(end, view.clock),

@@ -1,11 +1,13 @@
-//! `scontrol update`: changes the priority of jobs, and drains and resumes nodes.
+//! `scontrol update`: changes the priority and the time limit of jobs, and drains and resumes nodes.
 
-use limo_client::{Failure, Master, exit, tell};
-use limo_model::{PRIORITY_LIMIT, parse_hosts};
+use limo_client::{Failure, Master, Selectors, exit, tell};
+use limo_model::{PRIORITY_LIMIT, Span, parse_hosts};
 use limo_proto::Change;
 
 use super::change_jobs;
 use crate::call::FAILED;
+use crate::select::job_list;
+use crate::values;
 
 /// Complaint about an update of something else.
 const NO_ENTITY: &str = "No valid entity in update command\nInput line must include \"NodeName\" or \"JobId\"\n";
@@ -36,6 +38,10 @@ pub async fn run(master: &Master, words: &[&str]) -> Result<u8, Failure> {
     };
     let mut code = exit::DONE;
     for (key, value) in &pairs {
+        if let Some(sign) = key.strip_prefix("timelimit") {
+            code = code.max(time_limit(master, jobs, (sign, value)).await?);
+            continue;
+        }
         let number = |sign: i32| {
             let number = value.parse::<i32>().ok().map(|number| number.saturating_mul(sign));
             // Slurm's priorities are larger than those of Limo.
@@ -57,6 +63,35 @@ pub async fn run(master: &Master, words: &[&str]) -> Result<u8, Failure> {
         let priority = priority.ok_or_else(|| Failure::new(format_args!("Invalid {key} value: {value}")))?;
         let change = |jobs| Change::Priority { jobs, priority };
         code = code.max(change_jobs(master, ("update", &[jobs]), change).await?);
+    }
+    Ok(code)
+}
+
+/// Changes the time limit of jobs. After `+` or `-` it is added to the present one, or subtracted.
+async fn time_limit(master: &Master, jobs: &str, (sign, value): (&str, &str)) -> Result<u8, Failure> {
+    let invalid = || Failure::new(format_args!("Invalid TimeLimit value: {value}"));
+    let limit = values::time_limit(value).ok_or_else(invalid)?;
+    if sign.is_empty() {
+        let change = |jobs| Change::TimeLimit { jobs, limit };
+        return change_jobs(master, ("update", &[jobs]), change).await;
+    }
+    let by = limit.ok_or_else(invalid)?;
+    let mut code = exit::DONE;
+    let mut session = master.session().await?;
+    for text in job_list(jobs) {
+        let selectors = text.parse::<Selectors>().map_err(|_| Failure::new("Invalid job id specified"))?;
+        for number in session.select(&selectors.0, true).await? {
+            // A job without a limit keeps none.
+            let Some(now) = session.job(number).await?.time_limit else { continue };
+            let limit = if sign == "-" { now - by } else { now + by };
+            if limit <= Span::ZERO {
+                tell(&format!("Invalid time limit for job {number}: {now} cannot be shortened by {by}\n"));
+                code = FAILED;
+                continue;
+            }
+            let change = |jobs| Change::TimeLimit { jobs, limit: Some(limit) };
+            code = code.max(change_jobs(master, ("update", &[&number.to_string()]), change).await?);
+        }
     }
     Ok(code)
 }

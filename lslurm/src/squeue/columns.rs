@@ -85,10 +85,7 @@ const COLUMNS: [QueueColumn; 59] = [
         some => some,
     }),
     column('o', &["command"], "COMMAND", |view| view.job.command.clone()),
-    column('Z', &["workdir"], "WORK_DIR", |view| match &view.job.stdout {
-        Some(file) => file.rsplit_once('/').map_or("", |(directory, _)| directory).to_owned(),
-        None => String::new(),
-    }),
+    column('Z', &["workdir"], "WORK_DIR", |view| view.directory()),
     column('\0', &["stdout"], "STDOUT", |view| view.job.stdout.clone().unwrap_or_default()),
     column('\0', &["stderr"], "STDERR", |view| view.job.stderr.clone().unwrap_or_default()),
     column('\0', &["restartcnt"], "RESTART_COUNT", |view| {

@@ -61,6 +61,29 @@ fn a_launch_waits_for_the_record_of_the_start_and_the_end_for_its_own() {
 }
 
 #[test]
+fn a_new_time_limit_reaches_a_job_before_its_launch_and_while_it_runs() {
+    let mut bench = Bench::registered();
+    let limit = |secs: i64| {
+        let limit = Some(limo_model::Span::from_secs(secs));
+        MasterToNode::TimeLimit { job: JOB, attempt: ATTEMPT, limit }
+    };
+    bench.master(MasterToNode::DoExec(Box::new(exec())));
+    bench.durable();
+    bench.master(limit(9));
+    bench.master(MasterToNode::Go { job: JOB, attempt: ATTEMPT, expected: Power::ZERO });
+    bench.durable();
+    let is_launch = |effect: &Effect| matches!(effect, Effect::Launch(order) if order.launch.time_limit == Some(9_000));
+    assert!(bench.effects.iter().any(is_launch), "{:?}", bench.effects);
+    let handle = bench.launched();
+    // The order waits until the command runs.
+    bench.master(limit(5));
+    let is_order = |effect: &Effect| matches!(effect, Effect::Order(Order::Limit { handle: of, limit: Some(5_000) }) if *of == handle);
+    assert!(!bench.effects.iter().any(is_order), "{:?}", bench.effects);
+    bench.input(Input::Started { handle, leader: 1, connected: Connected::default(), freezes: false });
+    assert!(bench.effects.iter().any(is_order), "{:?}", bench.effects);
+}
+
+#[test]
 fn a_registration_waits_until_nothing_of_an_earlier_daemon_runs() {
     let intent = Intent { exec: exec(), cookie: "cookie".into(), boot: BOOT.into() };
     let mut bench = Bench::with(Some(Found { intent: Some(intent), going: true, ..Found::default() }));

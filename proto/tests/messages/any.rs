@@ -248,6 +248,9 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
         }),
         (ids(), any::<i64>())
             .prop_map(|((job, attempt), limit)| { MasterToNode::Extend { job, attempt, limit: Span::from_ms(limit) } }),
+        (ids(), proptest::option::of(any::<i64>())).prop_map(|((job, attempt), limit)| {
+            MasterToNode::TimeLimit { job, attempt, limit: limit.map(Span::from_ms) }
+        }),
         proptest::option::of(any::<i64>())
             .prop_map(|evict_after| MasterToNode::Owners { evict_after: evict_after.map(Span::from_ms) }),
     ]
@@ -293,6 +296,8 @@ pub fn change() -> impl Strategy<Value = Change> {
         vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::Requeue),
         vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::SuspendJobs),
         vec(any::<u64>().prop_map(JobId), 0..4).prop_map(Change::ResumeJobs),
+        (vec(any::<u64>().prop_map(JobId), 0..4), proptest::option::of(any::<i64>()))
+            .prop_map(|(jobs, ms)| Change::TimeLimit { jobs, limit: ms.map(Span::from_ms) }),
         proptest::option::of(steps).prop_map(Change::Prices),
         Just(Change::Limits(Curve::constant(Band::UNLIMITED))),
         (budgets(), proptest::option::of(budgets())).prop_map(|(budgets, seen)| Change::Budgets { budgets, seen }),

@@ -48,7 +48,7 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
             None => Arc::clone(&job.request),
             Some(_) => Arc::new(Request { conditions: None, ..Request::clone(&job.request) }),
         };
-        let task = Job { eligible: job.eligible, ..new_job(request, job.submitted) };
+        let task = Job { eligible: job.eligible, new_limit: job.new_limit, ..new_job(request, job.submitted) };
         for _ in 0..room {
             let Some(array) = cluster.state.arrays.get_mut(&own) else { break };
             let id = Array::job_at(own, array.make_next());
@@ -136,7 +136,7 @@ pub(super) fn drop_task(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -
     let Some((own, array)) = cluster.state.array_of_mut(id) else { return Err(unknown) };
     let place = array.place_of(own, id).filter(|place| array.is_coming(*place)).ok_or(unknown)?;
     array.dropped.insert(place);
-    let submitted = cluster.state.jobs.get(own).map_or(now, |job| job.submitted);
+    let (submitted, new_limit) = cluster.state.jobs.get(own).map_or((now, None), |job| (job.submitted, job.new_limit));
     cluster.state.finish(Finished {
         job: id,
         end: JobEnd::Cancelled { by: by.to_owned() },
@@ -151,6 +151,7 @@ pub(super) fn drop_task(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -
         evictions: Default::default(),
         kept: Default::default(),
         steps: 0,
+        new_limit,
     });
     eligible::never(cluster, now, id..=id);
     Ok(())
@@ -228,5 +229,6 @@ fn end(cluster: &mut Cluster, now: Time, own: JobId) {
         evictions: Default::default(),
         kept: Default::default(),
         steps: 0,
+        new_limit: job.new_limit,
     });
 }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 
-use limo_model::{Became, Condition, Dependency, JobEnd, JobId, Request, Time, Wait};
+use limo_model::{Became, Condition, Dependency, JobEnd, JobId, Request, Time, Usage, Wait};
 
 use super::{arrays, jobs, quota};
 use crate::cluster::Cluster;
@@ -297,4 +297,25 @@ pub(super) fn released(cluster: &mut Cluster, now: Time, id: JobId) -> Result<()
     }
     reconsider(cluster, now, id);
     Ok(())
+}
+
+impl Finished {
+    /// Returns the report of a job that never ran.
+    pub(crate) fn before_start(id: JobId, job: &Job, now: Time, end: JobEnd) -> Self {
+        Self {
+            job: id,
+            end,
+            submitted: job.submitted,
+            started: None,
+            ended: now,
+            placement: Vec::new(),
+            usage: Usage::default(),
+            account: job.lost,
+            steady: false,
+            tasks: None,
+            evictions: job.evictions,
+            kept: job.kept,
+            new_limit: job.new_limit,
+        }
+    }
 }

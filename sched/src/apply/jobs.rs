@@ -82,6 +82,7 @@ pub(super) fn new_job(request: Arc<Request>, submitted: Time) -> Job {
         after: Vec::new(),
         eligible: None,
         steps: StepSums::default(),
+        new_limit: None,
     }
 }
 
@@ -325,29 +326,9 @@ pub(super) fn ended(
         evictions: job.evictions,
         kept: job.kept,
         steps: job.steps.submitted,
+        new_limit: job.new_limit,
     });
     Ok(())
-}
-
-impl Finished {
-    /// Returns the report of a job that never ran.
-    pub(crate) fn before_start(id: JobId, job: &Job, now: Time, end: JobEnd) -> Self {
-        Self {
-            job: id,
-            end,
-            submitted: job.submitted,
-            started: None,
-            ended: now,
-            placement: Vec::new(),
-            usage: Usage::default(),
-            account: job.lost,
-            steady: false,
-            tasks: None,
-            evictions: job.evictions,
-            kept: job.kept,
-            steps: job.steps.submitted,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod eligible;
 mod groups;
 mod jobs;
 mod known;
+mod limit;
 mod lost;
 mod margins;
 mod nodes;
@@ -45,6 +46,7 @@ pub(crate) use awaits::{next_overdue, overdue, unconfirmed_caps, wait_for, wait_
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
 pub(crate) use jobs::{dequeue, with_times};
 pub(crate) use known::check_removal;
+pub(crate) use limit::check as check_limit;
 #[cfg(debug_assertions)]
 pub(crate) use margins::are_enough;
 pub(crate) use margins::divide as divide_margins;
@@ -124,6 +126,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
             reservations::set(cluster, now, name, reservation.as_deref())
         }
         Event::PrioritySet { job, priority, .. } => rank::priority_set(cluster, now, *job, *priority),
+        Event::TimeLimitSet { job, limit, .. } => limit::set(cluster, now, *job, *limit),
         Event::QueuesSet { queues, .. } => queues::set(cluster, now, queues),
         Event::GroupsSet { groups, .. } => groups::set(cluster, now, groups),
         Event::QuotasSet { quotas, .. } => quota::set(cluster, now, quotas),

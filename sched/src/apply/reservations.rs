@@ -5,7 +5,7 @@
 //! reservation and its user is named there. It runs on the nodes alone, and only during the reservation. No job is
 //! ended for a reservation: if a running job could last into it, the reservation is refused.
 
-use limo_model::{NodeId, Request, Reservation, Span, Time, Wait};
+use limo_model::{JobId, NodeId, Request, Reservation, Span, Time, Wait};
 
 use crate::cluster::Cluster;
 use crate::facts::{MARGIN, allows_node, begin_of, chunks_on_node, fits_node, longest};
@@ -169,6 +169,24 @@ fn check_new(cluster: &Cluster, now: Time, name: &str, new: &Reservation) -> Res
         {
             let node = cluster.state.node(*node).map(|node| node.spec.name.clone()).unwrap_or_default();
             return Err(Refused::LastsIntoReservation { job, node, reservation: name.to_owned() });
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the time limit of a job on its nodes with which it could last into a reservation, or longer than its own.
+pub(super) fn check_limit(cluster: &Cluster, now: Time, id: JobId, job: &Job) -> Result<(), Refused> {
+    let nodes = job.assignment().into_iter().flat_map(|assignment| limo_model::nodes(&assignment.placement));
+    for node in nodes {
+        let on_node = cluster.index.reserved.range((node, String::new())..).take_while(|(of, _)| *of == node);
+        for (_, name) in on_node {
+            let Some(of) = cluster.state.reservations.get(name) else { continue };
+            let is_own = job.request.reservation.as_ref() == Some(name);
+            let most = if is_own { of.until } else { of.from };
+            if over_by(&cluster.state, now, job, node).is_none_or(|end| end > most) {
+                let node = cluster.state.node(node).map(|node| node.spec.name.clone()).unwrap_or_default();
+                return Err(Refused::LastsIntoReservation { job: id, node, reservation: name.clone() });
+            }
         }
     }
     Ok(())

@@ -1,11 +1,23 @@
 //! Commands about attempts that were assigned before: those that must end, and those that may begin.
 
-use limo_model::{JobId, StopReason, Time};
+use limo_model::{JobId, Span, StopReason, Time};
 
+use super::Core;
 use crate::apply;
 use crate::cluster::Cluster;
+use crate::refused::Refused;
 use crate::round::Command;
 use crate::state::Phase;
+
+impl Core {
+    /// Checks that a job can get another time limit.
+    ///
+    /// # Errors
+    /// [`Refused`] if it is over, is warned before a limit and could not be, or could last into a reservation.
+    pub fn check_time_limit(&self, now: Time, job: JobId, limit: Option<Span>) -> Result<(), Refused> {
+        apply::check_limit(&self.cluster, now, job, limit)
+    }
+}
 
 /// Adds starts whose last confirmation has come.
 pub(super) fn releases(cluster: &mut Cluster, commands: &mut Vec<Command>) {

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::margin::JobMargin;
 use super::parts::PartEnd;
 use super::steps::StepSums;
-use crate::round::{Account, Await};
+use crate::round::{Account, Await, NewLimit};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
@@ -44,6 +44,8 @@ pub struct Job {
     /// Its steps so far.
     #[serde(default, skip_serializing_if = "StepSums::is_none")]
     pub steps: StepSums,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_limit: Option<NewLimit>,
 }
 
 fn is_zero(count: &u32) -> bool {
@@ -326,10 +328,7 @@ impl Assignment {
 
     /// Returns its part, if it has a single one on one node.
     pub(crate) fn sole_part(&self) -> Option<&Part> {
-        match &self.placement[..] {
-            [part] if part.count == 1 => Some(part),
-            _ => None,
-        }
+        self.placement.first().filter(|part| self.placement.len() == 1 && part.count == 1)
     }
 
     /// Returns the cap with which it was started on a unit.

@@ -24,4 +24,5 @@ mod readings;
 mod scenarios;
 mod steps;
 mod story;
+mod time_limits;
 mod world;

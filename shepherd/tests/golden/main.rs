@@ -40,6 +40,7 @@ fn orders() -> Vec<(&'static str, Order)> {
         ("halted", Order::Halted { handle, on: true }),
         ("remove carried", Order::RemoveCarried { directory: b"/tmp/limo-x".to_vec(), uid: 1000 }),
         ("extend", Order::Extend { handle, limit: 9 }),
+        ("limit", Order::Limit { handle, limit: Some(9) }),
         ("wake", Order::Wake { handle }),
         ("drop streams", Order::DropStreams { handle }),
         ("resize", Order::Resize { handle, rows: 24, columns: 80 }),

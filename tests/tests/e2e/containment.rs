@@ -94,13 +94,17 @@ fn a_job_above_its_memory_is_ended_with_the_reason_and_its_neighbour_continues()
     let submitter = cluster.submitter();
     let neighbour = submitter.spawn_lrun(&["--mem", "64MiB", "sh", "-c", "echo $$ > runs; read word; echo $word"]);
     let pid = number_in(&cluster, "runs");
-    let hungry = "$x = 'x' x (512 << 20); sleep 1000";
-    let ran = submitter.lrun(&["--mem", "64MiB", "perl", "-e", hungry]);
+    let hungry = "$x = 'x' x (300 << 20); sleep 1000";
+    let ran = submitter.lrun(&["--mem", "50M", "perl", "-e", hungry]);
     assert_eq!(ran.code, Some(137), "{ran:?}");
-    assert!(ran.stderr.contains("n1: ended by the kernel: exceeded its memory of 64 MiB"), "{ran:?}");
+    assert!(ran.stderr.contains("n1: ended by the kernel: exceeded its memory of 50 MiB"), "{ran:?}");
     let shown = submitter.lq(&["show", "2"]).succeeded();
-    assert!(shown.contains("ended by the kernel: exceeded its memory of 64 MiB"), "{shown}");
+    assert!(shown.contains("ended by the kernel: exceeded its memory of 50 MiB"), "{shown}");
+    assert!(shown.contains("\npeak memory  50 MiB, 100 % of 50 MiB\n"), "{shown}");
     assert_eq!((submitter.state(2).as_str(), &submitter.job(2)["exit_code"]), ("failed", &137.into()));
+    let line = ["sacct", "-nPX", "-j", "2", "-o", "State,ExitCode,MaxRSS"];
+    let accounted = finish(submitter.command_of(&programs::path("lslurm"), &line).spawn().expect("it is built"));
+    assert_eq!(accounted.succeeded(), "OUT_OF_MEMORY|0:125|50M\n");
     assert!(runs(pid));
     let mut neighbour = neighbour;
     std::io::Write::write_all(&mut neighbour.stdin.take().expect("piped"), b"well\n").expect("it reads");
@@ -152,6 +156,9 @@ fn a_job_of_one_core_gets_no_more_than_its_time() {
     submitter.lq(&["cancel", &job.to_string()]).succeeded();
     submitter.wait(job);
     assert_eq!(submitter.state(job), "cancelled");
+    let used = submitter.job(job)["cpu_efficiency"].as_f64().expect("it ran");
+    // A period may begin before the job and end after it.
+    assert!(used > 0.0 && used < 1.5, "{used}");
 }
 
 #[test]

@@ -188,3 +188,62 @@ fn jobs_are_listed_held_released_and_cancelled_as_by_slurm() {
     let unknown = slurm(submitter, &["squeue", "-j", "999"]);
     assert_eq!((unknown.code, unknown.stderr.as_str()), (Some(1), "slurm_load_jobs error: Invalid job id specified\n"));
 }
+
+#[test]
+fn time_limits_of_running_jobs_are_changed_also_after_restarts() {
+    let mut cluster = Setup::nodes(1, 2).start();
+    let submitter = cluster.submitter().clone();
+    let runs = |job: u64| until("it runs", || (submitter.state(job) == "running").then_some(()));
+    // The job outlives the limit of its submission.
+    let long = submitter.detach(&["-t", "3s", "sh", "-c", "sleep 5; exit 7"]);
+    submitter.lq(&["time-limit", &long.to_string(), "1h"]).succeeded();
+    let job = submitter.detach(&["-t", "1h", "sleep", "1000"]);
+    runs(job);
+    let id = job.to_string();
+    let update = |value: &str| slurm(&submitter, &["scontrol", "update", &format!("JobId={id}"), value]);
+    let shown = || slurm(&submitter, &["squeue", "-h", "-j", &id, "-o", "%l %D %C"]).succeeded();
+    update("TimeLimit=2:00:00").succeeded();
+    assert_eq!(shown(), "2:00:00 1 1\n");
+    update("TimeLimit-=30").succeeded();
+    assert_eq!(shown(), "1:30:00 1 1\n");
+    let wrong = update("TimeLimit=soon");
+    assert_eq!((wrong.code, wrong.stderr.as_str()), (Some(1), "scontrol: error: Invalid TimeLimit value: soon\n"));
+    cluster.kill_node("n1");
+    cluster.kill_master();
+    cluster.start_master();
+    cluster.start_node("n1");
+    cluster.await_node("n1");
+    assert_eq!(shown(), "1:30:00 1 1\n");
+    submitter.lq(&["time-limit", &id, "1s"]).succeeded();
+    submitter.wait(job);
+    assert_eq!(submitter.state(job), "timed_out");
+    let text = slurm(&submitter, &["sacct", "-nPX", "-j", &id, "-o", "State,Timelimit"]).succeeded();
+    assert_eq!(text, "TIMEOUT|00:00:01\n");
+    assert_eq!(submitter.wait(long), Some(7));
+}
+
+#[test]
+fn jobs_are_json_in_the_form_of_slurms_data_parser() {
+    let cluster = cluster();
+    let submitter = cluster.submitter();
+    let json = |line: &[&str]| -> Value { serde_json::from_str(&slurm(submitter, line).succeeded()).expect("JSON") };
+    let held = submitter.detach(&["-H", "-N", "2", "-t", "90min", "-J", "held", "true"]);
+    let failed = submitter.detach(&["-J", "failed", "sh", "-c", "exit 3"]);
+    submitter.wait(failed);
+    let all = json(&["squeue", "--json"]);
+    assert_eq!(all["meta"]["plugin"]["data_parser"], "v0.0.39");
+    let set = |number: u64| serde_json::json!({ "set": true, "infinite": false, "number": number });
+    let job = all["jobs"].as_array().expect("jobs").iter().find(|job| job["job_id"] == held).expect("it waits");
+    assert_eq!(
+        (&job["name"], &job["job_state"], &job["state_reason"]),
+        (&"held".into(), &"PENDING".into(), &"JobHeldUser".into())
+    );
+    assert_eq!((&job["time_limit"], &job["node_count"], &job["cpus"]), (&set(90), &set(2), &set(2)));
+    let directory = submitter.path("").display().to_string();
+    assert_eq!(job["current_working_directory"], directory.trim_end_matches('/'));
+    let ended = json(&["sacct", "--json", "-j", &failed.to_string()]);
+    assert_eq!(ended["jobs"].as_array().map(Vec::len), Some(1));
+    let job = &ended["jobs"][0];
+    assert_eq!((&job["state"]["current"], &job["exit_code"]["return_code"]), (&"FAILED".into(), &3.into()));
+    assert!(job["time"]["end"].as_u64() >= job["time"]["start"].as_u64(), "{job}");
+}

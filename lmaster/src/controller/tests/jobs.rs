@@ -193,54 +193,6 @@ fn cancelling_before_go_withdraws_and_after_it_stops() {
     assert_eq!(bench.jobs()[1].state, JobState::Cancelled);
 }
 
-/// Starts a job with a time limit of 5 s; returns its client and its node.
-fn limited() -> (Bench, PeerId, PeerId) {
-    let mut bench = Bench::new();
-    let node = bench.node("n1");
-    let client = bench.client(7);
-    bench.say(client, exec_with(1, |exec| exec.request.time_limit = Some(Span::from_secs(5))));
-    let (job, attempt) = (JobId(1), Attempt(1));
-    bench.report(node, NodeToMaster::JobAck { job, attempt });
-    bench.report(node, NodeToMaster::Started { job, attempt });
-    bench.orders(node);
-    (bench, client, node)
-}
-
-#[test]
-fn a_job_that_its_node_does_not_end_at_its_time_limit_is_stopped() {
-    let (mut bench, _, node) = limited();
-    bench.pass(Span::from_ms(34_999));
-    assert!(bench.orders(node).is_empty());
-    bench.pass(Span::from_ms(1));
-    assert_eq!(words(&bench.orders(node)), ["Stop"]);
-}
-
-#[test]
-fn a_node_that_ends_a_job_at_its_time_limit_is_believed() {
-    // The ends come shortly before the master's own timer, and after it.
-    for after in [4_990, 5_010] {
-        let (mut bench, _, node) = limited();
-        bench.pass(Span::from_ms(after));
-        let (outcome, usage) = (Outcome::SignaledAtLimit(15), Usage::default());
-        bench.report(node, NodeToMaster::Ended { job: JobId(1), attempt: Attempt(1), outcome, usage });
-        let end = bench.jobs()[0].end.clone();
-        let stopped = Some(limo_model::StopReason::TimeLimit { limit: Span::from_secs(5) });
-        assert_eq!(end, Some(limo_model::JobEnd::Ran { outcome: Outcome::Signaled(15), stopped }));
-        bench.orders(node);
-        bench.pass(Span::from_secs(60));
-        assert!(bench.orders(node).is_empty(), "nothing is left to stop");
-    }
-}
-
-#[test]
-fn a_job_at_its_time_limit_can_be_cancelled_at_once() {
-    let (mut bench, client, node) = limited();
-    bench.pass(Span::from_secs(6));
-    assert!(!words(&bench.orders(node)).contains(&"Stop".to_owned()));
-    bench.say(client, limo_proto::ClientToMaster::ChangeConf(Box::new(limo_proto::Change::Cancel(vec![JobId(1)]))));
-    assert_eq!(words(&bench.orders(node)), ["Stop"]);
-}
-
 #[test]
 fn only_good_runs_teach() {
     let mut bench = Bench::new();

@@ -41,6 +41,7 @@ mod slices;
 mod steer;
 mod streams;
 mod takeover;
+mod time_limits;
 mod undo;
 mod users;
 mod warnings;

@@ -45,7 +45,7 @@ fn undo(bench: &mut Bench, number: u64) -> Result<(), String> {
 fn state(bench: &Bench) -> String {
     let core = &bench.controller.tx.core;
     let nodes: Vec<_> = core.nodes().iter().map(|node| node.drained().map(|drained| &drained.reason)).collect();
-    let job = core.job(JobId(1)).map(|job| (job.request.priority, job.held.is_some()));
+    let job = core.job(JobId(1)).map(|job| (job.request.priority, job.request.time_limit, job.held.is_some()));
     let (settings, reservations, slowdowns) = (core.settings(), core.reservations(), core.slowdowns());
     format!("{settings:?}\n{reservations:?}\n{slowdowns:?}\n{nodes:?} {job:?}")
 }
@@ -107,6 +107,7 @@ fn each_kind_of_change_is_undone() {
     let reservation = Reservation { nodes: vec!["n1".into()], from, until, users: Vec::new(), reason: "fans".into() };
     let reserve = Change::Reserve { name: "maint".into(), reservation: Box::new(reservation) };
     let job = || vec![JobId(1)];
+    let time_limit = |secs| Change::TimeLimit { jobs: job(), limit: Some(Span::from_secs(secs)) };
     // Each pair has a change and another one of the same kind.
     let pairs = [
         [limits(60), limits(80)],
@@ -126,6 +127,7 @@ fn each_kind_of_change_is_undone() {
         [slowdown("F=0.5"), slowdown("CPI=2")],
         [denied("bob"), denied("eve")],
         [Change::Priority { jobs: job(), priority: 5 }, Change::Priority { jobs: job(), priority: 6 }],
+        [time_limit(5), time_limit(6)],
         [Change::Hold(job()), Change::Release(job())],
     ];
     for [first, second] in pairs {

@@ -277,6 +277,8 @@ impl Run {
                 let cores = if index.is_multiple_of(3) { None } else { Some(u32::from(*index) % 4) };
                 let predicted = cores.map_or_else(Vec::new, |cores| predictions(cores, i64::from(*priority)));
                 let _ = self.world.apply(Event::Predicted { job, predicted });
+                let limit = (priority % 3 != 0).then(|| Span::from_secs(i64::from(priority.abs()) + 1));
+                let _ = self.world.apply(Event::TimeLimitSet { job, limit, by: by() });
                 self.world.apply(Event::PrioritySet { job, priority: *priority, by: by() })
             }
             Step::Fairshare(weights, half_life, cores, share) => self.fairshare(*weights, *half_life, (*cores, *share)),

@@ -162,6 +162,13 @@ impl World {
                 let known = self.hosts[node].limits.get_mut(&(*job, *attempt));
                 known.into_iter().for_each(|known| *known = *limit);
             }
+            MasterToNode::TimeLimit { job, attempt, limit } => {
+                let limits = &mut self.hosts[node].limits;
+                match limit {
+                    Some(limit) => drop(limits.insert((*job, *attempt), *limit)),
+                    None => drop(limits.remove(&(*job, *attempt))),
+                }
+            }
             MasterToNode::EndedAck { job, attempt } => {
                 let record = self.hosts[node].records.get(&(*job, *attempt));
                 let is_over = record.is_none_or(|found| found.end.is_some());

@@ -127,9 +127,14 @@ impl World {
                 self.hold_or_release(job);
             }
             42..52 => self.requeue(),
-            52..60 => {
+            52..57 => {
                 let (jobs, priority) = (vec![self.some_job()], self.dice.roll(7) as i32 - 3);
                 self.operator(Change::Priority { jobs, priority });
+            }
+            57..60 => {
+                let jobs = vec![self.some_job()];
+                let limit = Some(self.dice.roll(40)).filter(|secs| *secs > 0);
+                self.operator(Change::TimeLimit { jobs, limit: limit.map(|secs| Span::from_secs(secs as i64)) });
             }
             60..68 => self.set_quota(),
             68..78 => self.drain_or_resume(),
@@ -151,6 +156,7 @@ impl World {
     pub fn operator(&mut self, change: Change) {
         let what = match &change {
             Change::Priority { .. } => "priority",
+            Change::TimeLimit { .. } => "time limit",
             Change::Users(_) => "quota",
             Change::Drain { .. } => "drain",
             Change::Resume { .. } => "resume",

@@ -151,6 +151,10 @@ impl World {
                 let limit = Span::from_ms(i64::try_from(limit).expect("not long"));
                 processes.get_mut(&handle).into_iter().for_each(|process| process.limit = Some(limit));
             }
+            Order::Limit { handle, limit } => {
+                let limit = limit.map(|ms| Span::from_ms(i64::try_from(ms).expect("not long")));
+                processes.get_mut(&handle).into_iter().for_each(|process| process.limit = limit);
+            }
             _ => {}
         }
         Vec::new()
