@@ -235,6 +235,9 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
             (by, of_others(core, *job, by, (&words.0, &words.1), Some(back))?)
         }
         Event::GroupsSet { groups, by } => (by, overrides::groups(&settings.groups, groups, by)?),
+        Event::LicencesSet { licences, by } => {
+            (by, changed("licences", users::licences(&settings.licences, licences), None))
+        }
         Event::QueuesSet { queues, by } => (by, overrides::queues(&settings.queues, queues, by)?),
         _ => return None,
     };

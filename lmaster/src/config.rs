@@ -20,7 +20,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_feeds::config::FeedTables;
-use limo_model::{GroupTable, Groups, QueueTable, Queues, Span, as_text};
+use limo_model::{GroupTable, Groups, LicenceTable, Licences, QueueTable, Queues, Span, as_text};
 use limo_proto::{Endpoint, default_socket, default_state_dir};
 use serde::Deserialize;
 
@@ -157,6 +157,9 @@ struct Layer {
     /// Groups of nodes; only in the file: `[group.NAME]`.
     #[arg(skip)]
     group: BTreeMap<String, GroupTable>,
+    /// Licences of the cluster; only in the file: `[licence.NAME]`.
+    #[arg(skip)]
+    licence: BTreeMap<String, LicenceTable>,
     /// Feeds; only in the file.
     #[arg(skip)]
     feed: FeedTables,
@@ -234,6 +237,7 @@ impl Layer {
             tls: self.tls.over(below.tls),
             queue: below.queue,
             group: below.group,
+            licence: below.licence,
             feed: below.feed,
             operator_priority: self.operator_priority.or(below.operator_priority),
             grid: below.grid,
@@ -261,6 +265,7 @@ impl Layer {
             options,
             queues: Queues::of_tables(self.queue)?,
             groups: Groups::of_tables(self.group)?,
+            licences: Licences::of_tables(self.licence)?,
             limits: self.limits.resolve()?,
             initial,
             idle: self.idle.resolve()?,

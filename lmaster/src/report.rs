@@ -11,7 +11,7 @@ use limo_model::{
 };
 use limo_proto::{
     ArrayReport, CANDIDATES_LIMIT, Candidate, Explanation, GridLimit, GridReport, GridState, JobReport, JobState,
-    NodeReport, PackedTasks, Planned, Status, Suspension, UnitReport,
+    LicenceReport, NodeReport, PackedTasks, Planned, Status, Suspension, UnitReport,
 };
 use limo_sched::{Assignment, Clock, Core, Finished, Job, Node, Phase, PlannedPlace, possibilities};
 
@@ -156,6 +156,7 @@ fn base(
         evictions: Default::default(),
         kept: None,
         checkpoint_failed: None,
+        licences: request.licences.clone(),
     }
 }
 
@@ -244,6 +245,10 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
     }
 }
 
+fn licence(of: limo_sched::LicenceUse<'_>) -> LicenceReport {
+    LicenceReport { name: of.name.to_owned(), total: of.total, held: of.held, holders: of.holders, waiting: of.waiting }
+}
+
 pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feeds::grid::Report]) -> Status {
     let (settings, sums, clock) = (core.settings(), core.sums(), core.clock());
     let next_price = core.prices().and_then(|prices| prices.changes(now).next());
@@ -288,6 +293,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         unreachable: missing::nodes(core),
         foreign: Vec::new(),
         groups: Vec::new(),
+        licences: core.licences().map(licence).collect(),
         nodes_asleep: count(asleep),
         asleep_energy: core.nodes().iter().map(|node| node.slept(now).asleep).sum(),
         switching_energy: core.nodes().iter().map(|node| node.slept(now).switching).sum(),

@@ -90,7 +90,12 @@ impl JobOptions {
         }
         let size = Size::of(self)?;
         size.add_to(&mut job);
-        for (name, option) in [("chdir", "--chdir"), ("dependency", "--dependency"), ("reservation", "--reservation")] {
+        for (name, option) in [
+            ("chdir", "--chdir"),
+            ("dependency", "--dependency"),
+            ("reservation", "--reservation"),
+            ("licenses", "--licenses"),
+        ] {
             if let Some(value) = self.get(name) {
                 job.option(option, value);
             }

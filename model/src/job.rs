@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Allowance, Arrange, Conditions, Cores, Energy, Memory, Power, Predicted, Restart, Span, Spread, Time, Widths, clip,
+    Allowance, Arrange, Conditions, Cores, Energy, LicenceCount, Memory, Power, Predicted, Restart, Span, Spread, Time,
+    Widths, clip,
 };
 
 /// The part of a job that decisions need. Launch data (arguments, environment, directory) is kept elsewhere.
@@ -109,6 +110,10 @@ pub struct Request {
     /// The group of users by which its user may use its queue. The master sets it when it accepts the job.
     #[serde(default)]
     pub queue_group: Option<String>,
+    /// Licences that it holds from its place in the queue until its end, each kind once; at most
+    /// [`crate::JOB_LICENCES_LIMIT`] kinds.
+    #[serde(default)]
+    pub licences: Vec<LicenceCount>,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -164,6 +169,7 @@ impl Request {
             predicted: Vec::new(),
             restart: Restart::default(),
             queue_group: None,
+            licences: Vec::new(),
         }
     }
 }

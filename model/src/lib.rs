@@ -32,6 +32,7 @@ mod identity;
 mod job;
 mod job_share;
 mod lease;
+mod licence;
 mod memory;
 mod mode;
 mod node;
@@ -99,6 +100,10 @@ pub use identity::{ClusterId, Epoch, Incarnation, JournalId};
 pub use job::{Outcome, PRIORITY_LIMIT, REASON_LIMIT, Request, Usage, Warning};
 pub use job_share::{JobShare, JobShareError};
 pub use lease::Lease;
+pub use licence::{
+    JOB_LICENCES_LIMIT, LICENCES_LIMIT, LicenceCount, LicenceError, LicenceTable, Licences, check_licences,
+    parse_licences,
+};
 pub use memory::Memory;
 pub use mode::{Mode, ModeSetting};
 pub use node::{CORE_LIMIT, Containment, Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};

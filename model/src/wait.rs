@@ -66,6 +66,9 @@ pub enum Wait {
     /// Owners use the nodes that could run the job; this is one of them, in use since then. `until` is the time at which
     /// jobs may start on a node whose owner has left.
     Owner { node: String, since: Time, until: Option<Time> },
+    /// Other jobs have the licences that the job needs; these are some of them. Fewer than `total` are held if a job
+    /// before this one waits for them. `total` is `None` if the licence is no longer configured.
+    Licence { licence: String, needs: u32, held: u32, total: Option<u32>, by: Vec<JobId> },
 }
 
 /// Shows a reason. A function formats times, because only programs know calendars.
@@ -104,7 +107,8 @@ impl Wait {
             | Self::ArrayLimit { .. }
             | Self::Never { .. }
             | Self::Queue { .. }
-            | Self::Group { .. }) => other,
+            | Self::Group { .. }
+            | Self::Licence { .. }) => other,
         }
     }
 
@@ -139,6 +143,7 @@ impl Wait {
             Self::Queue { .. } => "queue",
             Self::Group { .. } => "group",
             Self::Owner { .. } => "owner",
+            Self::Licence { .. } => "licence",
         }
     }
 }
@@ -230,8 +235,23 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             Wait::Owner { node, until: Some(until), .. } => {
                 write!(f, "{node} was in use; jobs may start there from {}", (self.clock)(*until))
             }
+            Wait::Licence { licence, total: None, .. } => write!(f, "{licence} is no longer configured"),
+            Wait::Licence { licence, needs, held, total: Some(total), by } => {
+                write!(f, "needs {needs} of {licence}, {held} of {total} are held")?;
+                by_jobs(f, (*needs, *held, *total), by)
+            }
             Wait::Queue { queue, is_known: true } => write!(f, "{queue} is down"),
             Wait::Queue { queue, is_known: false } => write!(f, "{queue} is no longer configured"),
         }
     }
+}
+
+/// Names jobs that hold the licences, or the job that waits for them before this one.
+fn by_jobs(f: &mut fmt::Formatter<'_>, (needs, held, total): (u32, u32, u32), by: &[JobId]) -> fmt::Result {
+    let Some((first, others)) = by.split_first() else { return Ok(()) };
+    if held.saturating_add(needs) <= total {
+        return write!(f, ", job {first} waits for them before it");
+    }
+    write!(f, " by {} {first}", if others.is_empty() { "job" } else { "jobs" })?;
+    others.iter().try_for_each(|job| write!(f, ", {job}"))
 }

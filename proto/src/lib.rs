@@ -82,8 +82,8 @@ pub use reader::{Reader, Received};
 pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
 pub use replace::Replace;
 pub use report::{
-    ArrayReport, BudgetAccount, FOREIGN_LIMIT, ForeignReport, JobReport, NodeDetail, NodeReport, PackedTasks, Status,
-    UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
+    ArrayReport, BudgetAccount, FOREIGN_LIMIT, ForeignReport, JobReport, LicenceReport, NodeDetail, NodeReport,
+    PackedTasks, Status, UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
 };
 pub use safe::{UnsafePlace, make_directory, own_directory, safe_program};
 pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 
 use limo_model::{
     Allowance, Band, Budget, Budgets, CheckpointFailure, Containment, Cores, Dependency, Energy, Estimate, Evictions,
-    JobEnd, JobId, JobShare, Memory, Meter, Mode, ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span,
-    Standing, TaskCounts, Tasks, Time, UnitKind, UsedUp, Wait, Widths,
+    JobEnd, JobId, JobShare, LicenceCount, Memory, Meter, Mode, ModeSetting, Money, Parts, Power, Preset, Price,
+    REASON_LIMIT, Span, Standing, TaskCounts, Tasks, Time, UnitKind, UsedUp, Wait, Widths,
 };
 use serde::{Deserialize, Serialize};
 
@@ -131,6 +131,24 @@ pub struct JobReport {
     /// The reason, if a checkpoint has failed since.
     #[serde(default)]
     pub checkpoint_failed: Option<CheckpointFailure>,
+    /// Licences that it needs.
+    #[serde(default)]
+    pub licences: Vec<LicenceCount>,
+}
+
+/// A kind of licence in the state of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LicenceReport {
+    /// Name, unique within the cluster.
+    pub name: String,
+    /// Their number.
+    pub total: u32,
+    /// Number that jobs hold which run or may start.
+    pub held: u32,
+    /// Jobs that hold some.
+    pub holders: u32,
+    /// Jobs that wait for some.
+    pub waiting: u32,
 }
 
 /// The tasks of a job that are placed one by one.
@@ -352,6 +370,8 @@ pub struct Status {
     pub parts: Parts,
     /// Share of the jobs that allow it that explore caps.
     pub explore: JobShare,
+    /// The configured licences.
+    pub licences: Vec<LicenceReport>,
 }
 
 /// Most unreachable nodes in a [`Status`].

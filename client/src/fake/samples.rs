@@ -75,6 +75,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         evictions: Default::default(),
         kept: None,
         checkpoint_failed: None,
+        licences: Vec::new(),
     }
 }
 
@@ -215,6 +216,7 @@ pub fn status() -> Status {
         held: Power::ZERO,
         foreign: Vec::new(),
         groups: Vec::new(),
+        licences: Vec::new(),
         nodes_asleep: 0,
         asleep_energy: Energy::ZERO,
         switching_energy: Energy::ZERO,

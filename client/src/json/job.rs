@@ -92,6 +92,8 @@ pub struct JobJson {
     checkpoint_kept_s: Option<f64>,
     /// Reason, if a checkpoint has failed since the last one.
     checkpoint_failed: Option<String>,
+    /// Licences, each such as `matlab:2`.
+    licences: Vec<String>,
 }
 
 /// Packed tasks: their number, and those on each of the job's nodes.
@@ -218,6 +220,7 @@ impl JobJson {
             evictions_by_reboot: job.evictions.by_reboot,
             checkpoint_kept_s: job.kept.map(|ran| ran.secs()),
             checkpoint_failed: job.checkpoint_failed.map(|failure| failure.to_string()),
+            licences: job.licences.iter().map(ToString::to_string).collect(),
         }
     }
 }

@@ -349,6 +349,7 @@ impl Controller {
         self.tx.options_in_force();
         self.tx.queues_in_force();
         self.tx.groups_in_force();
+        self.tx.licences_in_force();
         self.signals.feeds_in_force(&mut self.tx);
         self.signals.follow_grid(&mut self.tx);
         let away: BTreeSet<NodeId> =

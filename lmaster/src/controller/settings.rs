@@ -1,6 +1,6 @@
 //! Settings of the controller, and their application.
 
-use limo_model::{Band, Groups, ModeSetting, Overrides, PartRule, Preset, Queues, Span};
+use limo_model::{Band, Groups, Licences, ModeSetting, Overrides, PartRule, Preset, Queues, Span};
 use limo_sched::{Options, Refused};
 
 use super::liveness::Liveness;
@@ -27,6 +27,7 @@ pub struct Settings {
     pub options: Options,
     pub queues: Queues,
     pub groups: Groups,
+    pub licences: Licences,
     pub limits: Limits,
     pub initial: Initial,
     pub idle: IdleSettings,
@@ -80,6 +81,7 @@ impl Controller {
             self.tx.options_in_force();
             self.tx.queues_in_force();
             self.tx.groups_in_force();
+            self.tx.licences_in_force();
             self.owners_in_force();
             self.reboots_in_force();
             Liveness::lease_in_force(&mut self.tx);

@@ -8,6 +8,7 @@ mod eligible;
 mod groups;
 mod jobs;
 mod known;
+mod licences;
 mod lost;
 mod margins;
 mod nodes;
@@ -121,6 +122,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         }
         Event::PrioritySet { job, priority, .. } => rank::priority_set(cluster, now, *job, *priority),
         Event::QueuesSet { queues, .. } => queues::set(cluster, now, queues),
+        Event::LicencesSet { licences, .. } => licences::set(cluster, now, licences),
         Event::GroupsSet { groups, .. } => groups::set(cluster, now, groups),
         Event::QuotasSet { quotas, .. } => quota::set(cluster, now, quotas),
         Event::FairshareSet { fairshare, .. } => rank::fairshare_set(&mut cluster.state, now, fairshare),
