@@ -18,6 +18,7 @@ use crate::export::Export;
 use crate::files::FileArgs;
 use crate::gres::GresArgs;
 use crate::login;
+use crate::mail::MailArgs;
 use crate::priority::PriorityArgs;
 use crate::restart::RestartArgs;
 use crate::tasks::TaskArgs;
@@ -38,6 +39,8 @@ pub struct Args {
 
     #[command(flatten)]
     pub job: JobArgs,
+    #[command(flatten)]
+    pub mail: MailArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -190,9 +193,10 @@ pub struct HowArgs {
 }
 
 /// Options for new jobs only. clap treats a structure of options as a group with its name.
-const NEW_JOBS: [&str; 15] = [
+const NEW_JOBS: [&str; 16] = [
     "command",
     "JobArgs",
+    "MailArgs",
     "ResourceArgs",
     "GresArgs",
     "TaskArgs",
@@ -326,6 +330,7 @@ mod tests {
             "--requeue",
             "--energy-limit=1kWh",
             "--max-restarts=1",
+            "--mail-type=END",
             "--priority=1",
             "--nice",
             "--wrap=true",

@@ -146,6 +146,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         predicted: Vec::new(),
         restart: args.restart.restart(),
         queue_group: None,
+        mail: args.mail.mail(),
         licences: args.resources.licenses.clone().unwrap_or_default().0,
     })
 }

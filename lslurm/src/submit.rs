@@ -95,6 +95,8 @@ impl JobOptions {
             ("dependency", "--dependency"),
             ("reservation", "--reservation"),
             ("licenses", "--licenses"),
+            ("mail-type", "--mail-type"),
+            ("mail-user", "--mail-user"),
         ] {
             if let Some(value) = self.get(name) {
                 job.option(option, value);

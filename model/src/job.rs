@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Allowance, Arrange, Conditions, Cores, Energy, LicenceCount, Memory, Power, Predicted, Restart, Span, Spread, Time,
-    Widths, clip,
+    Allowance, Arrange, Conditions, Cores, Energy, LicenceCount, Mail, Memory, Power, Predicted, Restart, Span, Spread,
+    Time, Widths, clip,
 };
 
 /// The part of a job that decisions need. Launch data (arguments, environment, directory) is kept elsewhere.
@@ -114,6 +114,9 @@ pub struct Request {
     /// [`crate::JOB_LICENCES_LIMIT`] kinds.
     #[serde(default)]
     pub licences: Vec<LicenceCount>,
+    /// The events about which its user wants to be told; in a box, because most jobs ask for none.
+    #[serde(default)]
+    pub mail: Option<Box<Mail>>,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -170,6 +173,7 @@ impl Request {
             restart: Restart::default(),
             queue_group: None,
             licences: Vec::new(),
+            mail: None,
         }
     }
 }

@@ -33,6 +33,7 @@ mod job;
 mod job_share;
 mod lease;
 mod licence;
+mod mail;
 mod memory;
 mod mode;
 mod node;
@@ -104,6 +105,7 @@ pub use licence::{
     JOB_LICENCES_LIMIT, LICENCES_LIMIT, LicenceCount, LicenceError, LicenceTable, Licences, check_licences,
     parse_licences,
 };
+pub use mail::{MAIL_USER_LIMIT, Mail, MailEvent, MailEvents, check_mail_user};
 pub use memory::Memory;
 pub use mode::{Mode, ModeSetting};
 pub use node::{CORE_LIMIT, Containment, Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};

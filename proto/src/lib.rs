@@ -21,6 +21,7 @@ mod heartbeat;
 mod hello;
 mod history;
 mod launch;
+mod licences;
 mod limits;
 mod message;
 mod orders;
@@ -66,10 +67,11 @@ pub use heartbeat::{Alive, Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY
 pub use hello::{Hello, Identity, Reject, Role, VERSION};
 pub use history::{ChangeReport, ItemReport, Undo, UndoReport};
 pub use launch::{Array, FileNames, Files, Io, Launch, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize};
+pub use licences::LicenceReport;
 pub use limits::{FACTORS_LIMIT, TooLarge};
 pub use message::{
-    Change, ClientToMaster, FAILED_CAPS, MasterToClient, NodeToMaster, PROBE_LIMIT, Reason, Sample, SendExec,
-    SubmissionKey,
+    Change, ClientToMaster, FAILED_CAPS, MasterToClient, NOTICE_LIMIT, NodeToMaster, PROBE_LIMIT, Reason, Sample,
+    SendExec, SubmissionKey,
 };
 pub use orders::{DoExec, MasterToNode};
 pub use outside::{FeedKind, FeedReport, GridLimit, GridReport, GridState, MeterReport};
@@ -82,8 +84,8 @@ pub use reader::{Reader, Received};
 pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
 pub use replace::Replace;
 pub use report::{
-    ArrayReport, BudgetAccount, FOREIGN_LIMIT, ForeignReport, JobReport, LicenceReport, NodeDetail, NodeReport,
-    PackedTasks, Status, UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
+    ArrayReport, BudgetAccount, FOREIGN_LIMIT, ForeignReport, JobReport, NodeDetail, NodeReport, PackedTasks, Status,
+    UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
 };
 pub use safe::{UnsafePlace, make_directory, own_directory, safe_program};
 pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bound::{clip, clip_some};
 use crate::groups::GroupDraw;
+use crate::licences::LicenceReport;
 use crate::outside::{FeedReport, GridReport, MeterReport};
 use crate::state::{JobState, NodeSleep, NodeState};
 use crate::suspension::Suspension;
@@ -134,21 +135,6 @@ pub struct JobReport {
     /// Licences that it needs.
     #[serde(default)]
     pub licences: Vec<LicenceCount>,
-}
-
-/// A kind of licence in the state of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LicenceReport {
-    /// Name, unique within the cluster.
-    pub name: String,
-    /// Their number.
-    pub total: u32,
-    /// Number that jobs hold which run or may start.
-    pub held: u32,
-    /// Jobs that hold some.
-    pub holders: u32,
-    /// Jobs that wait for some.
-    pub waiting: u32,
 }
 
 /// The tasks of a job that are placed one by one.

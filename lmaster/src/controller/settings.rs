@@ -7,7 +7,9 @@ use super::liveness::Liveness;
 use super::tx::Tx;
 use super::{Controller, IdleSettings, ReadingsKept};
 use crate::changed::CONFIGURATION;
+use crate::hook::SubmitHook;
 use crate::limits::Limits;
+use crate::messenger::NotifySettings;
 use crate::meters::Shared;
 
 /// Settings of the controller.
@@ -28,6 +30,9 @@ pub struct Settings {
     pub queues: Queues,
     pub groups: Groups,
     pub licences: Licences,
+    pub submit_hook: Option<SubmitHook>,
+    /// The receiver of events of jobs, if there is one.
+    pub notify: Option<NotifySettings>,
     pub limits: Limits,
     pub initial: Initial,
     pub idle: IdleSettings,

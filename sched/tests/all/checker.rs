@@ -295,24 +295,12 @@ fn licences_that_others_hold() {
     let mut core = core();
     let licences = Licences::new(BTreeMap::from([("matlab".to_owned(), 3)])).expect("a licence");
     core.apply(NOW, &Event::LicencesSet { licences, by: "root".into() }).expect("possible");
-    let needs_two = Request { licences: parse_licences("matlab:2").expect("licences"), ..request(false) };
-    for job in [4, 5] {
-        let request = Box::new(needs_two.clone());
-        core.apply(NOW, &Event::Submitted { job: JobId(job), request }).expect("a job");
+    let request = Request { licences: parse_licences("matlab:2").expect("licences"), ..request(false) };
+    for job in [4, 5].map(JobId) {
+        core.apply(NOW, &Event::Submitted { job, request: Box::new(request.clone()) }).expect("a job");
     }
-    let starts = |job: u64| {
-        move |plan: &mut Plan| {
-            plan.waits.push((JobId(1), Wait::Resources { until: None }));
-            plan.starts = vec![start(job, part(0, 2))];
-        }
-    };
-    check_on(&core, starts(4), &[]);
-    let both = |plan: &mut Plan| {
-        starts(4)(plan);
-        plan.starts.push(start(5, Part { memory: Memory::ZERO, cores: 0, ..part(0, 0) }));
-    };
     let mut plan = sound();
-    both(&mut plan);
+    plan.starts = vec![start(4, part(0, 2)), start(5, part(1, 1))];
     let found = core.check(NOW, &plan);
     assert!(found.contains(&Violation::Licences { licence: "matlab".into(), held: 4, total: 3 }), "{found:?}");
     let is_early = |violation: &Violation| matches!(violation, Violation::NotEligible { job: JobId(5), .. });

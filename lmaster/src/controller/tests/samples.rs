@@ -118,6 +118,8 @@ pub fn settings() -> Settings {
         queues: Queues::default(),
         groups: Groups::default(),
         licences: Licences::default(),
+        submit_hook: None,
+        notify: None,
     }
 }
 

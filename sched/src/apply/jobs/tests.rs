@@ -1,7 +1,8 @@
-use limo_model::{NodeSpec, Power, Request, Time, UnitKind, UnitSpec};
+//! Submissions that need no plan.
+
+use limo_model::{NodeSpec, Power, Preset, Request, Time, UnitKind, UnitSpec};
 
 use crate::{Core, Event, Options};
-use limo_model::Preset;
 
 const NOW: Time = Time::from_unix_ms(0);
 

@@ -362,6 +362,7 @@ impl Story {
             queue: given.get("queue").map(|text| (*text).to_owned()),
             predicted: Vec::new(),
             queue_group: None,
+            mail: None,
             licences: given
                 .get("licences")
                 .map(|text| limo_model::parse_licences(text).expect(text))
