@@ -5,7 +5,7 @@ use limo_client::{
     price_in_words,
 };
 use limo_model::{Energy, Money, Time};
-use limo_proto::{ForeignReport, GroupDraw, MeterReport, Status, UnreachableReport};
+use limo_proto::{ForeignReport, GroupDraw, LicenceReport, MeterReport, Status, UnreachableReport};
 use serde::Serialize;
 
 use crate::budget::{self, AccountJson};
@@ -58,6 +58,7 @@ struct StatusJson {
     foreign: Vec<ForeignJson>,
     /// Groups with a limit.
     groups: Vec<GroupDrawJson>,
+    licences: Vec<LicenceJson>,
 }
 
 #[derive(Serialize)]
@@ -65,6 +66,17 @@ struct GroupDrawJson {
     name: String,
     draw_w: f64,
     limit_w: f64,
+}
+
+#[derive(Serialize)]
+struct LicenceJson {
+    name: String,
+    total: u32,
+    /// Licences of jobs that run or may start.
+    held: u32,
+    holders: u32,
+    /// Jobs that wait for some.
+    waiting: u32,
 }
 
 #[derive(Serialize)]
@@ -138,11 +150,33 @@ fn as_json(status: &Status) -> StatusJson {
         held_w: status.held.watts(),
         foreign: status.foreign.iter().map(foreign_as_json).collect(),
         groups: status.groups.iter().map(group_as_json).collect(),
+        licences: status.licences.iter().map(licence_as_json).collect(),
     }
 }
 
 fn group_as_json(group: &GroupDraw) -> GroupDrawJson {
     GroupDrawJson { name: group.name.clone(), draw_w: group.draw.watts(), limit_w: group.limit.watts() }
+}
+
+fn licence_as_json(licence: &LicenceReport) -> LicenceJson {
+    let LicenceReport { name, total, held, holders, waiting } = licence.clone();
+    LicenceJson { name, total, held, holders, waiting }
+}
+
+/// Formats a licence, for example `matlab: 3 of 4 held by 2 jobs, 1 job waits`.
+fn licence_in_words(licence: &LicenceReport) -> String {
+    let LicenceReport { name, total, held, holders, waiting } = licence;
+    let by = match holders {
+        0 => String::new(),
+        1 => " by 1 job".to_owned(),
+        _ => format!(" by {holders} jobs"),
+    };
+    let wait = match waiting {
+        0 => String::new(),
+        1 => ", 1 job waits".to_owned(),
+        _ => format!(", {waiting} jobs wait"),
+    };
+    format!("{name}: {held} of {total} held{by}{wait}")
 }
 
 fn foreign_as_json(found: &ForeignReport) -> ForeignJson {
@@ -232,6 +266,9 @@ fn as_text(status: &Status, clock: &Clock) -> String {
     }
     for group in &status.groups {
         fact("group", format!("{}: {} of {}", group.name, watts(group.draw), group.limit));
+    }
+    for licence in &status.licences {
+        fact("licence", licence_in_words(licence));
     }
     if let Some(share) = status.in_band_permille {
         fact("in band", format!("{}.{} % of the time", share / 10, share % 10));

@@ -239,6 +239,9 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
         Event::PrioritySet { job, priority, by } => (by, jobs::priority(core, *job, *priority, by)?),
         Event::TimeLimitSet { job, limit, by } => (by, jobs::time_limit(core, *job, *limit, by)?),
         Event::GroupsSet { groups, by } => (by, overrides::groups(&settings.groups, groups, by)?),
+        Event::LicencesSet { licences, by } => {
+            (by, changed("licences", users::licences(&settings.licences, licences), None))
+        }
         Event::QueuesSet { queues, by } => (by, overrides::queues(&settings.queues, queues, by)?),
         _ => return None,
     };

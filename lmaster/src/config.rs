@@ -10,6 +10,7 @@ mod meters;
 mod policy;
 mod privacy;
 mod ranges;
+mod site;
 mod tls;
 
 use std::collections::BTreeMap;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_feeds::config::FeedTables;
-use limo_model::{GroupTable, Groups, QueueTable, Queues, Span, as_text};
+use limo_model::{GroupTable, Groups, LicenceTable, Licences, QueueTable, Queues, Span, as_text};
 use limo_proto::{Endpoint, default_socket, default_state_dir};
 use serde::Deserialize;
 
@@ -157,6 +158,26 @@ struct Layer {
     /// Groups of nodes; only in the file: `[group.NAME]`.
     #[arg(skip)]
     group: BTreeMap<String, GroupTable>,
+    /// Licences of the cluster; only in the file: `[licence.NAME]`.
+    #[arg(skip)]
+    licence: BTreeMap<String, LicenceTable>,
+    /// Program that is asked about each submission; only in the file.
+    #[arg(skip)]
+    submit_hook: Option<PathBuf>,
+    /// Its time limit; only in the file.
+    #[arg(skip)]
+    #[serde(with = "as_text::option")]
+    submit_hook_time_limit: Option<Span>,
+    /// Receiver of events of jobs; only in the file.
+    #[arg(skip)]
+    notify: Option<String>,
+    /// Time for one event; only in the file.
+    #[arg(skip)]
+    #[serde(with = "as_text::option")]
+    notify_time_limit: Option<Span>,
+    /// True to tell of all jobs; only in the file.
+    #[arg(skip)]
+    notify_all: Option<bool>,
     /// Feeds; only in the file.
     #[arg(skip)]
     feed: FeedTables,
@@ -234,6 +255,12 @@ impl Layer {
             tls: self.tls.over(below.tls),
             queue: below.queue,
             group: below.group,
+            licence: below.licence,
+            submit_hook: below.submit_hook,
+            submit_hook_time_limit: below.submit_hook_time_limit,
+            notify: below.notify,
+            notify_time_limit: below.notify_time_limit,
+            notify_all: below.notify_all,
             feed: below.feed,
             operator_priority: self.operator_priority.or(below.operator_priority),
             grid: below.grid,
@@ -261,6 +288,9 @@ impl Layer {
             options,
             queues: Queues::of_tables(self.queue)?,
             groups: Groups::of_tables(self.group)?,
+            licences: Licences::of_tables(self.licence)?,
+            submit_hook: site::submit_hook(self.submit_hook, self.submit_hook_time_limit)?,
+            notify: site::notify(self.notify, self.notify_time_limit, self.notify_all)?,
             limits: self.limits.resolve()?,
             initial,
             idle: self.idle.resolve()?,

@@ -25,7 +25,8 @@ pub fn hide(message: &mut MasterToClient, user: &str) {
         | MasterToClient::StreamAck { .. }
         | MasterToClient::UsedUp { .. }
         | MasterToClient::TakenUp { .. }
-        | MasterToClient::TakenOver { .. } => {}
+        | MasterToClient::TakenOver { .. }
+        | MasterToClient::Notice { .. } => {}
     }
 }
 

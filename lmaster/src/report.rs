@@ -12,8 +12,8 @@ use limo_model::{
     UnitKind, Usage,
 };
 use limo_proto::{
-    ArrayReport, GridLimit, GridReport, GridState, JobReport, JobState, NodeReport, PackedTasks, Status, Suspension,
-    UnitReport,
+    ArrayReport, GridLimit, GridReport, GridState, JobReport, JobState, LicenceReport, NodeReport, PackedTasks, Status,
+    Suspension, UnitReport,
 };
 use limo_sched::{Assignment, Clock, Core, Finished, Job, Node, Phase};
 
@@ -176,6 +176,7 @@ fn base(
         total_cores: total_cores(request, (placement, nodes)),
         directory: live.map(|live| String::from_utf8_lossy(&live.launch.cwd).into_owned()),
         usage: None,
+        licences: request.licences.clone(),
     }
 }
 
@@ -282,6 +283,10 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
     }
 }
 
+fn licence(of: limo_sched::LicenceUse<'_>) -> LicenceReport {
+    LicenceReport { name: of.name.to_owned(), total: of.total, held: of.held, holders: of.holders, waiting: of.waiting }
+}
+
 pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feeds::grid::Report]) -> Status {
     let (settings, sums, clock) = (core.settings(), core.sums(), core.clock());
     let next_price = core.prices().and_then(|prices| prices.changes(now).next());
@@ -326,6 +331,7 @@ pub fn status(core: &Core, now: Time, trouble: Option<String>, grid: &[limo_feed
         unreachable: missing::nodes(core),
         foreign: Vec::new(),
         groups: Vec::new(),
+        licences: core.licences().map(licence).collect(),
         nodes_asleep: count(asleep),
         asleep_energy: core.nodes().iter().map(|node| node.slept(now).asleep).sum(),
         switching_energy: core.nodes().iter().map(|node| node.slept(now).switching).sum(),

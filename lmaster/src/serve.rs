@@ -30,6 +30,7 @@ use crate::limits::Limits;
 use crate::listen::{self, Arrival, Place};
 use crate::log_limits::{self, log_of};
 use crate::logging::Log;
+use crate::messenger::Messenger;
 use crate::meters;
 use crate::pace::Pace;
 use crate::recover;
@@ -114,6 +115,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     log_limits::configure(limits.log_lines);
     let (next_peer, to_write, pace) = (0, false, Pace::new(Instant::now()));
     let waker = Waker::new(inputs.clone());
+    let messenger = Messenger::start();
     let mut shell = Shell {
         clocks,
         controller,
@@ -128,6 +130,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
         to_write,
         pace,
         waker,
+        messenger,
         audit,
         timings,
         committing: None,
@@ -175,6 +178,7 @@ struct Shell {
     /// Pace of queries.
     pace: Pace,
     waker: Waker,
+    messenger: Messenger,
     audit: Audit,
     timings: Timings,
     /// Begin of the commit that the journal is writing.
@@ -362,6 +366,7 @@ impl Shell {
             Effect::DropBackup => self.store.drop_backup(),
             Effect::Part(peer) => self.hang_up(peer),
             Effect::Wake(node, order) => self.waker.wake(node, order),
+            Effect::Tell(errand) => self.messenger.tell(*errand),
             Effect::Audit(entry) => self.audit.add(&entry),
         }
         None

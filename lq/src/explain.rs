@@ -82,6 +82,9 @@ fn as_text(explanation: &Explanation, clock: &Clock) -> String {
     if let Some(Planned { at, place }) = planned {
         text += &format!("planned      {} on {}\n", clock.show(*at), plain(place));
     }
+    if let Some(licences) = crate::show::licences(job) {
+        text += &format!("licences     {licences}\n");
+    }
     if let Some(nodes) = crate::show::nodes(job) {
         text += &format!("nodes        {nodes}\n");
     }

@@ -58,6 +58,12 @@ pub fn nodes(job: &JobReport) -> Option<String> {
     job.widths.map(|(widths, nodes)| format!("{widths}: {nodes} by the last plan"))
 }
 
+/// Formats licences such as `ansys:3, matlab:2`.
+pub fn licences(job: &JobReport) -> Option<String> {
+    let all: Vec<String> = job.licences.iter().map(ToString::to_string).collect();
+    (!all.is_empty()).then(|| all.join(", "))
+}
+
 /// Formats the priority, with its parts if there are several.
 pub fn priority(job: &JobReport) -> Option<String> {
     let standing = job.priority?;
@@ -88,6 +94,7 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     fact("application", Some(job.application.clone()));
     let each = if job.packed.is_some() { " per task" } else { "" };
     fact("queue", job.queue.clone());
+    fact("licences", licences(job));
     fact("nodes", nodes(job));
     fact("tasks", job.packed.as_ref().map(|packed| tasks(job, packed)));
     fact("cores", Some(format!("{}{each}", job.cores)));

@@ -18,6 +18,7 @@ use crate::export::Export;
 use crate::files::FileArgs;
 use crate::gres::GresArgs;
 use crate::login;
+use crate::mail::MailArgs;
 use crate::priority::PriorityArgs;
 use crate::restart::RestartArgs;
 use crate::step::StepArgs;
@@ -39,6 +40,8 @@ pub struct Args {
 
     #[command(flatten)]
     pub job: JobArgs,
+    #[command(flatten)]
+    pub mail: MailArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]
@@ -196,6 +199,7 @@ pub struct HowArgs {
 const NEW_JOBS: [&str; 16] = [
     "command",
     "JobArgs",
+    "MailArgs",
     "ResourceArgs",
     "GresArgs",
     "TaskArgs",
@@ -330,6 +334,7 @@ mod tests {
             "--requeue",
             "--energy-limit=1kWh",
             "--max-restarts=1",
+            "--mail-type=END",
             "--priority=1",
             "--nice",
             "--wrap=true",

@@ -35,6 +35,9 @@ pub async fn run(mut exec: SendExec, how: &HowArgs, master: MasterArg, reconnect
             LinkEvent::Heard(Frame::Message(MasterToClient::Refused { reason, hint })) => {
                 return Err(Failure { hint, ..Failure::new(reason) });
             }
+            LinkEvent::Heard(Frame::Message(MasterToClient::Notice { text })) if !how.quiet => {
+                tell(&format!("{PROGRAM}: warning: {}\n", plain(&text)));
+            }
             LinkEvent::Heard(_) => {}
             LinkEvent::Broken if told => {}
             LinkEvent::Broken => {

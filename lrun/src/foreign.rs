@@ -1,7 +1,7 @@
 //! Advice about options of `srun` and `sbatch` that `lrun` does not have.
 
 /// Forms of each option, and the advice.
-const OPTIONS: [(&[&str], &str); 19] = [
+const OPTIONS: [(&[&str], &str); 16] = [
     (&["--account", "-A"], "Limo has no accounts: usage is counted per user (`lq energy --by user`)"),
     (&["--clusters", "-M"], "write `--master ENDPOINT` to reach another cluster"),
     (&["--comment"], "write `--job-name TEXT` to name the job"),
@@ -11,9 +11,6 @@ const OPTIONS: [(&[&str], &str); 19] = [
     (&["--gpus-per-node"], "write `--gpus N`: the number per node"),
     (&["--gpus-per-task"], "write `--gpus N`: the number per node"),
     (&["--hint"], "Limo does not pin tasks to cores"),
-    (&["--licenses", "-L"], "Limo has no licences"),
-    (&["--mail-type"], "Limo sends no mail; `lq wait JOB && COMMAND` runs a command afterwards"),
-    (&["--mail-user"], "Limo sends no mail; `lq wait JOB && COMMAND` runs a command afterwards"),
     (&["--mem-per-cpu"], "write `--mem SIZE` for each node"),
     (&["--mpi"], "Limo starts the tasks of a job without MPI"),
     (&["--overlap"], "Limo has no steps within a job"),
@@ -38,7 +35,7 @@ mod tests {
 
     #[test]
     fn advice_is_found_for_each_form_of_an_option() {
-        assert_eq!(instead("-L").as_deref(), Some("Limo has no licences"));
+        assert_eq!(instead("--overlap").as_deref(), Some("Limo has no steps within a job"));
         assert_eq!(instead("--cpus-per-task=4").as_deref(), Some("write `--cores N`"));
         assert_eq!(instead("--cores"), None);
     }

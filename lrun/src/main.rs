@@ -15,6 +15,7 @@ mod gres;
 mod lines;
 mod link;
 mod login;
+mod mail;
 mod priority;
 mod pumps;
 mod resources;

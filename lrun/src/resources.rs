@@ -1,6 +1,6 @@
 //! Resources of each task.
 
-use limo_model::{Cores, Memory, Power, check_name, parse_hosts};
+use limo_model::{Cores, LicenceCount, Memory, Power, check_name, parse_hosts, parse_licences};
 
 use crate::args::Hosts;
 
@@ -28,6 +28,9 @@ pub struct ResourceArgs {
     /// Run in this queue, on its nodes and within its limits [default: the default queue]
     #[arg(short = 'p', long, value_name = "QUEUE", value_parser = queue, hide = true)]
     pub partition: Option<String>,
+    /// Hold licences of the cluster from the place in the queue to the end, e.g. matlab:2,ansys
+    #[arg(short = 'L', long, value_name = "NAME[:N],...", value_parser = licences, hide = true)]
+    pub licenses: Option<LicenceList>,
     /// Run alone on its nodes; use all cores unless -c gives a number
     #[arg(long, hide = true)]
     pub exclusive: bool,
@@ -35,6 +38,10 @@ pub struct ResourceArgs {
     #[arg(long, value_name = "POWER", hide = true)]
     pub cap: Option<Power>,
 }
+
+/// Checked list of licences. A separate type, because clap treats an option of type `Vec` as repeatable.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LicenceList(pub Vec<LicenceCount>);
 
 impl ResourceArgs {
     /// Returns true if the job shares no node.
@@ -50,6 +57,10 @@ fn hosts(text: &str) -> Result<Hosts, String> {
 fn hardware(text: &str) -> Result<Hosts, String> {
     let names = text.split('|').map(|name| check_name("hardware", name).map(|()| name.to_owned()));
     names.collect::<Result<_, _>>().map(Hosts).map_err(|error| error.to_string())
+}
+
+fn licences(text: &str) -> Result<LicenceList, String> {
+    parse_licences(text).map(LicenceList).map_err(|error| error.to_string())
 }
 
 fn queue(text: &str) -> Result<String, String> {

@@ -239,6 +239,7 @@ impl Session {
             },
             MasterToClient::TakenOver { job } => self.fail(format!("another client took over job {job}")),
             MasterToClient::TakenUp { .. } => {}
+            MasterToClient::Notice { text } => self.say(News::Notice(text.into_string())),
             MasterToClient::UsedUp { job, used_up } => self.say(News::UsedUp(job, used_up)),
             MasterToClient::Finished { report, .. } => {
                 self.phase = Phase::Over;

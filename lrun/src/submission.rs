@@ -151,6 +151,8 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         restart: args.restart.restart(),
         queue_group: None,
         step: None,
+        mail: args.mail.mail(),
+        licences: args.resources.licenses.clone().unwrap_or_default().0,
     })
 }
 

@@ -65,6 +65,8 @@ impl Voice {
                 self.line(&format!("error: cannot write {}: {}", stream_name(*channel), error.desc()));
             }
             News::UsedUp(job, used_up) => self.line(&format!("warning: job {job}: {used_up}")),
+            News::Notice(text) if !self.quiet => self.line(&format!("warning: {text}")),
+            News::Notice(_) => {}
             News::OutputMissing => {
                 let seconds = patience.as_secs();
                 self.line(&format!("error: the end of the job's output did not arrive within {seconds} s"));

@@ -157,6 +157,7 @@ fn waits(wait: &Wait, user: &str) -> &'static str {
         Wait::Quota(_) => "AssocMaxJobsLimit",
         Wait::ArrayLimit { .. } => "JobArrayTaskLimit",
         Wait::Queue { .. } => "PartitionDown",
+        Wait::Licence { .. } => "Licenses",
         Wait::Owner { .. } => "ReqNodeNotAvail",
         Wait::Step { .. } => "Resources",
         Wait::PlanRejected => "None",

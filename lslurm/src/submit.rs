@@ -91,7 +91,14 @@ impl JobOptions {
         }
         let size = Size::of(self)?;
         size.add_to(&mut job);
-        for (name, option) in [("chdir", "--chdir"), ("dependency", "--dependency"), ("reservation", "--reservation")] {
+        for (name, option) in [
+            ("chdir", "--chdir"),
+            ("dependency", "--dependency"),
+            ("reservation", "--reservation"),
+            ("licenses", "--licenses"),
+            ("mail-type", "--mail-type"),
+            ("mail-user", "--mail-user"),
+        ] {
             if let Some(value) = self.get(name) {
                 job.option(option, value);
             }

@@ -112,6 +112,12 @@ impl View<'_> {
         if self.job.held.is_some() { "0".to_owned() } else { points.to_string() }
     }
 
+    /// Returns the licences, such as `ansys:3,matlab:2`; empty without any.
+    pub fn licences(&self) -> String {
+        let all: Vec<String> = self.job.licences.iter().map(ToString::to_string).collect();
+        all.join(",")
+    }
+
     pub fn dependencies(&self) -> String {
         let on = self.job.dependencies.iter().map(|dependency| format!("{dependency}(unfulfilled)"));
         let all: Vec<String> = on.chain(self.job.singleton.then(|| "singleton(unfulfilled)".to_owned())).collect();

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Allowance, Arrange, Conditions, Cores, Energy, Memory, Power, Predicted, Restart, Span, Spread, Step, Time, Widths,
-    clip,
+    Allowance, Arrange, Conditions, Cores, Energy, LicenceCount, Mail, Memory, Power, Predicted, Restart, Span, Spread,
+    Step, Time, Widths, clip,
 };
 
 /// The part of a job that decisions need. Launch data (arguments, environment, directory) is kept elsewhere.
@@ -113,6 +113,13 @@ pub struct Request {
     /// Set if it is a step of a job: it runs in the allocation of that job, and no policy sees it.
     #[serde(default)]
     pub step: Option<Step>,
+    /// Licences that it holds from its place in the queue until its end, each kind once; at most
+    /// [`crate::JOB_LICENCES_LIMIT`] kinds.
+    #[serde(default)]
+    pub licences: Vec<LicenceCount>,
+    /// The events about which its user wants to be told; in a box, because most jobs ask for none.
+    #[serde(default)]
+    pub mail: Option<Box<Mail>>,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -169,6 +176,8 @@ impl Request {
             restart: Restart::default(),
             queue_group: None,
             step: None,
+            licences: Vec::new(),
+            mail: None,
         }
     }
 }

@@ -32,6 +32,8 @@ mod identity;
 mod job;
 mod job_share;
 mod lease;
+mod licence;
+mod mail;
 mod memory;
 mod mode;
 mod node;
@@ -100,6 +102,11 @@ pub use identity::{ClusterId, Epoch, Incarnation, JournalId};
 pub use job::{Outcome, PRIORITY_LIMIT, REASON_LIMIT, Request, Usage, Warning};
 pub use job_share::{JobShare, JobShareError};
 pub use lease::Lease;
+pub use licence::{
+    JOB_LICENCES_LIMIT, LICENCES_LIMIT, LicenceCount, LicenceError, LicenceTable, Licences, check_licences,
+    parse_licences,
+};
+pub use mail::{MAIL_USER_LIMIT, Mail, MailEvent, MailEvents, check_mail_user};
 pub use memory::Memory;
 pub use mode::{Mode, ModeSetting};
 pub use node::{CORE_LIMIT, Containment, Meter, NodeSpec, Rest, SpecError, Switch, UnitKind, UnitSpec};

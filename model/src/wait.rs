@@ -69,6 +69,9 @@ pub enum Wait {
     /// The step waits for resources of its job, which other steps have, or for the job itself: it is suspended, or has
     /// not begun on all of its nodes.
     Step { job: JobId },
+    /// Other jobs have the licences that the job needs; these are some of them. Fewer than `total` are held if a job
+    /// before this one waits for them. `total` is `None` if the licence is no longer configured.
+    Licence { licence: String, needs: u32, held: u32, total: Option<u32>, by: Vec<JobId> },
 }
 
 /// Shows a reason. A function formats times, because only programs know calendars.
@@ -108,7 +111,8 @@ impl Wait {
             | Self::Never { .. }
             | Self::Queue { .. }
             | Self::Group { .. }
-            | Self::Step { .. }) => other,
+            | Self::Step { .. }
+            | Self::Licence { .. }) => other,
         }
     }
 
@@ -144,6 +148,7 @@ impl Wait {
             Self::Group { .. } => "group",
             Self::Owner { .. } => "owner",
             Self::Step { .. } => "step",
+            Self::Licence { .. } => "licence",
         }
     }
 }
@@ -236,8 +241,23 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
                 write!(f, "{node} was in use; jobs may start there from {}", (self.clock)(*until))
             }
             Wait::Step { job } => write!(f, "job {job} has no room for it now"),
+            Wait::Licence { licence, total: None, .. } => write!(f, "{licence} is no longer configured"),
+            Wait::Licence { licence, needs, held, total: Some(total), by } => {
+                write!(f, "needs {needs} of {licence}, {held} of {total} are held")?;
+                by_jobs(f, (*needs, *held, *total), by)
+            }
             Wait::Queue { queue, is_known: true } => write!(f, "{queue} is down"),
             Wait::Queue { queue, is_known: false } => write!(f, "{queue} is no longer configured"),
         }
     }
+}
+
+/// Names jobs that hold the licences, or the job that waits for them before this one.
+fn by_jobs(f: &mut fmt::Formatter<'_>, (needs, held, total): (u32, u32, u32), by: &[JobId]) -> fmt::Result {
+    let Some((first, others)) = by.split_first() else { return Ok(()) };
+    if held.saturating_add(needs) <= total {
+        return write!(f, ", job {first} waits for them before it");
+    }
+    write!(f, " by {} {first}", if others.is_empty() { "job" } else { "jobs" })?;
+    others.iter().try_for_each(|job| write!(f, ", {job}"))
 }

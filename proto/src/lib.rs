@@ -21,6 +21,7 @@ mod heartbeat;
 mod hello;
 mod history;
 mod launch;
+mod licences;
 mod limits;
 mod message;
 mod orders;
@@ -66,10 +67,11 @@ pub use heartbeat::{Alive, Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY
 pub use hello::{Hello, Identity, Reject, Role, VERSION};
 pub use history::{ChangeReport, ItemReport, Undo, UndoReport};
 pub use launch::{Array, FileNames, Files, Hold, Io, Launch, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize};
+pub use licences::LicenceReport;
 pub use limits::{FACTORS_LIMIT, TooLarge};
 pub use message::{
-    Change, ClientToMaster, FAILED_CAPS, MasterToClient, NodeToMaster, PROBE_LIMIT, Reason, Sample, SendExec,
-    SubmissionKey,
+    Change, ClientToMaster, FAILED_CAPS, MasterToClient, NOTICE_LIMIT, NodeToMaster, PROBE_LIMIT, Reason, Sample,
+    SendExec, SubmissionKey,
 };
 pub use orders::{DoExec, MasterToNode, StepOf};
 pub use outside::{FeedKind, FeedReport, GridLimit, GridReport, GridState, MeterReport};

@@ -1,7 +1,7 @@
 //! Limits on the size of a client's request. Decoding refuses more. A client that checks first can name the part that
 //! is too large.
 
-use limo_model::{PREDICTED_LIMIT, Request};
+use limo_model::{JOB_LICENCES_LIMIT, PREDICTED_LIMIT, Request};
 use thiserror::Error;
 
 use crate::energy::EnergyBy;
@@ -82,7 +82,8 @@ fn check_request(request: &Request) -> Result<(), TooLarge> {
     names("excluded nodes", &request.exclude, NODES_LIMIT)?;
     names("types of hardware", &request.hardware, NODES_LIMIT)?;
     names("variants", &request.variants, NODES_LIMIT)?;
-    count("predictions", request.predicted.len(), PREDICTED_LIMIT)
+    count("predictions", request.predicted.len(), PREDICTED_LIMIT)?;
+    count("licences", request.licences.len(), JOB_LICENCES_LIMIT)
 }
 
 impl Query {

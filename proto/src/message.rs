@@ -86,6 +86,9 @@ pub type Reason = Text<REASON_LIMIT>;
 /// Most units of a node with failed caps: as many as a node has.
 pub const FAILED_CAPS: usize = 64;
 
+/// Longest warning about a submission, in bytes.
+pub const NOTICE_LIMIT: usize = 1024;
+
 /// Longest hardware report of a node, in bytes: some hundred lines, about ten for each of 64 units.
 pub const PROBE_LIMIT: usize = 64 * 1024;
 
@@ -197,6 +200,8 @@ pub enum MasterToClient {
     TakenUp { job: JobId, exec: Box<SendExec>, streams: Positions },
     /// Another client has taken over the job's streams.
     TakenOver { job: JobId },
+    /// A warning about the submission that is about to be answered.
+    Notice { text: Text<NOTICE_LIMIT> },
 }
 
 /// A change by a user (of own jobs) or an operator (everything else).

@@ -4,13 +4,14 @@ use std::num::NonZeroU32;
 
 use limo_model::{
     Allowance, Band, Budget, Budgets, CheckpointFailure, Containment, Cores, Dependency, Energy, Estimate, Evictions,
-    JobEnd, JobId, JobShare, Memory, Meter, Mode, ModeSetting, Money, Parts, Power, Preset, Price, REASON_LIMIT, Span,
-    Standing, TaskCounts, Tasks, Time, UnitKind, Usage, UsedUp, Wait, Widths,
+    JobEnd, JobId, JobShare, LicenceCount, Memory, Meter, Mode, ModeSetting, Money, Parts, Power, Preset, Price,
+    REASON_LIMIT, Span, Standing, TaskCounts, Tasks, Time, UnitKind, Usage, UsedUp, Wait, Widths,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{clip, clip_some};
 use crate::groups::GroupDraw;
+use crate::licences::LicenceReport;
 use crate::outside::{FeedReport, GridReport, MeterReport};
 use crate::state::{JobState, NodeSleep, NodeState};
 use crate::suspension::Suspension;
@@ -150,6 +151,9 @@ pub struct JobReport {
     /// Resources that its last attempt used, once it is over and if it ran. For an array, those of its tasks that are over.
     #[serde(default)]
     pub usage: Option<Usage>,
+    /// Licences that it needs.
+    #[serde(default)]
+    pub licences: Vec<LicenceCount>,
 }
 
 /// The tasks of a job that are placed one by one.
@@ -371,6 +375,8 @@ pub struct Status {
     pub parts: Parts,
     /// Share of the jobs that allow it that explore caps.
     pub explore: JobShare,
+    /// The configured licences.
+    pub licences: Vec<LicenceReport>,
 }
 
 /// Most unreachable nodes in a [`Status`].

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use limo_model::{JobId, Memory, NodeId, Part, Power, Time, UnitId, UnitSpec};
+use limo_model::{JobId, Memory, NodeId, Part, Power, Request, Time, UnitId, UnitSpec};
 
 use crate::state::{Assignment, Job, Node, Sleep, State};
 
@@ -31,6 +31,8 @@ pub(crate) struct Books {
     pub idle: Power,
     /// Sum of the estimates of all active jobs except those that persons or owners suspended, and of the held draw of lost nodes.
     pub active: Power,
+    /// Licences of active jobs, by name.
+    pub licences: BTreeMap<String, u64>,
     /// True if the draw of a group of nodes is limited.
     pub limits_groups: bool,
     /// Latest ends and expected draws of running jobs, for policies that plan with them.
@@ -68,6 +70,7 @@ impl Books {
         active().filter_map(|job| job.assignment()).for_each(|assignment| books.take(assignment));
         let paused = active().filter(|job| job.is_paused()).filter_map(|job| job.assignment());
         books.active -= paused.map(|assignment| assignment.estimate.power).sum::<Power>();
+        active().for_each(|job| books.take_licences(&job.request));
         books.count_ends(state);
         books
     }
@@ -127,6 +130,24 @@ impl Books {
     pub fn give(&mut self, assignment: &Assignment) {
         self.active -= assignment.estimate.power;
         self.change(assignment, u32::saturating_sub, Memory::saturating_sub);
+    }
+
+    /// Takes the licences of a job that becomes active.
+    pub fn take_licences(&mut self, request: &Request) {
+        for own in &request.licences {
+            *self.licences.entry(own.name.clone()).or_default() += u64::from(own.count.get());
+        }
+    }
+
+    /// Returns the licences of a job that is no longer active.
+    pub fn give_licences(&mut self, request: &Request) {
+        for own in &request.licences {
+            let held = self.licences.entry(own.name.clone()).or_default();
+            *held = held.saturating_sub(own.count.get().into());
+            if *held == 0 {
+                self.licences.remove(&own.name);
+            }
+        }
     }
 
     fn change(&mut self, of: &Assignment, cores: fn(u32, u32) -> u32, memory: fn(Memory, Memory) -> Memory) {

@@ -66,6 +66,7 @@ pub(crate) fn check(case: Case<'_>, plan: &Plan) -> Vec<Violation> {
         }
     }
     room(case, plan, &mut found);
+    licences(case, plan, &mut found);
     upper_limit(case, plan, &mut found);
     power::check(case, plan, &mut found);
     sleeps(case, plan, &mut found);
@@ -282,6 +283,22 @@ fn room(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
         let memory = used.saturating_add(asked);
         if memory > node.spec.memory {
             found.push(Violation::MemoryTaken { node: id, memory, total: node.spec.memory });
+        }
+    }
+}
+
+/// Checks that the licences of running jobs and of the starts are no more than there are.
+fn licences(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
+    let mut more: BTreeMap<&str, u64> = BTreeMap::new();
+    let starts = plan.starts.iter().filter_map(|start| case.job(start.job));
+    for own in starts.flat_map(|job| &job.request.licences) {
+        *more.entry(&own.name).or_default() += u64::from(own.count.get());
+    }
+    for (licence, more) in more {
+        let held = case.books.licences.get(licence).copied().unwrap_or(0) + more;
+        let total = case.state.settings.licences.count(licence).unwrap_or(0);
+        if held > u64::from(total) {
+            found.push(Violation::Licences { licence: licence.to_owned(), held, total });
         }
     }
 }

@@ -7,6 +7,7 @@ mod execute;
 mod groups;
 mod jobs;
 mod known;
+mod licences;
 mod mold;
 mod next;
 mod pause;
@@ -37,6 +38,7 @@ use crate::round::Round;
 use crate::state::{Array, Clock, Job, Node, Reliefs, Settings, State, Sums, Used};
 use crate::view::View;
 use execute::plan_once;
+pub use licences::LicenceUse;
 use stops::{releases, stops};
 use warn::warnings;
 
@@ -84,6 +86,7 @@ impl Core {
             boundaries_seen: None,
             ranking: Default::default(),
             over_quota: Default::default(),
+            over_licence: Default::default(),
             charges: BTreeMap::new(),
             used: BTreeMap::new(),
             clock: Clock::default(),

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 
 use limo_model::{
     Attempt, Band, Budgets, CheckpointFailure, Curve, Energy, Eviction, Factor, Fairshare, Groups, JobId, JobShare,
-    Lease, ModeSetting, NodeId, NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile, ProfileKey,
-    Queues, Quotas, Reboot, Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage, VariationKey,
+    Lease, Licences, ModeSetting, NodeId, NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile,
+    ProfileKey, Queues, Quotas, Reboot, Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage,
+    VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -317,5 +318,10 @@ pub enum Event {
     Rebooting {
         node: NodeId,
         reboot: Option<Reboot>,
+    },
+    /// Sets all licences.
+    LicencesSet {
+        licences: Licences,
+        by: String,
     },
 }

@@ -31,7 +31,7 @@ mod structure;
 mod view;
 
 pub use account::Bill;
-pub use core::Core;
+pub use core::{Core, LicenceUse};
 pub use event::Event;
 pub use explain::{PlannedPlace, PlannedStart, Possibility, Prospect, possibilities};
 pub use offer::OnHardware;

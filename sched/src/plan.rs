@@ -98,6 +98,8 @@ pub enum Violation {
     MemoryTaken { node: NodeId, memory: Memory, total: Memory },
     #[error("two jobs would share an accelerator")]
     AcceleratorShared { unit: UnitId },
+    #[error("{held} of the licence {licence} would be held: there are {total}")]
+    Licences { licence: String, held: u64, total: u32 },
     #[error("the draw would be {draw}: the upper limit is {high}")]
     UpperLimit { draw: Power, high: Power },
     #[error("the draw of the group {group} would be {draw}: its limit is {limit}")]

@@ -1,8 +1,8 @@
 //! Reasons for refusing an event or a request.
 
 use limo_model::{
-    Attempt, Cores, GroupError, JobId, Memory, NodeId, OverQuota, PREDICTED_LIMIT, PRIORITY_LIMIT, Power, QueueError,
-    STEPS_LIMIT, SessionSums, Span, SpecError, Time, UnitId, WIDTH_LIMIT, Widths,
+    Attempt, Cores, GroupError, JobId, LicenceError, Memory, NodeId, OverQuota, PREDICTED_LIMIT, PRIORITY_LIMIT, Power,
+    QueueError, STEPS_LIMIT, SessionSums, Span, SpecError, Time, UnitId, WIDTH_LIMIT, Widths,
 };
 use thiserror::Error;
 
@@ -136,6 +136,14 @@ pub enum Refused {
     QueueTooNarrow { queue: String, nodes: u32, most: u32 },
     #[error("no known node is in the queue `{queue}` and among the nodes that the job may use")]
     NoneLeftInQueue { queue: String },
+    #[error(transparent)]
+    Licences(#[from] LicenceError),
+    #[error("there is no licence `{name}` (licences: {known})")]
+    NoSuchLicence { name: String, known: String },
+    #[error("the job asks for {needs} of the licence `{name}`: the cluster has {total}")]
+    TooFewLicences { name: String, needs: u32, total: u32 },
+    #[error("the job must start at once, but its licences are in use: {wait}")]
+    LicencesInUse { wait: String },
     #[error("the priority {priority} is not within -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}")]
     Priority { priority: i32 },
     #[error("user {user} may not submit jobs: an operator denies it")]

@@ -21,9 +21,9 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    AdmissionRule, Band, Budgets, Curve, Fairshare, Groups, IdleRule, JobId, JobShare, Lease, Mode, ModeSetting, Money,
-    NodeId, OrderRule, Parts, PlacementRule, Power, Preset, Price, Profile, ProfileKey, Queues, Quotas, Reservation,
-    Slowdown, SlowdownKey, Span, Time, UnitId, UnitSpec, Variation, nodes,
+    AdmissionRule, Band, Budgets, Curve, Fairshare, Groups, IdleRule, JobId, JobShare, Lease, Licences, Mode,
+    ModeSetting, Money, NodeId, OrderRule, Parts, PlacementRule, Power, Preset, Price, Profile, ProfileKey, Queues,
+    Quotas, Reservation, Slowdown, SlowdownKey, Span, Time, UnitId, UnitSpec, Variation, nodes,
 };
 use serde::{Deserialize, Serialize};
 
@@ -104,6 +104,9 @@ pub struct State {
     /// Blocked jobs that only wait for their users' quotas.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) over_quota: JobSet,
+    /// Blocked jobs that only wait for their licences.
+    #[serde(default, skip_serializing_if = "JobSet::is_empty")]
+    pub(crate) over_licence: JobSet,
     /// The charge of each running or queued job to its user's quota.
     #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) charges: BTreeMap<JobId, Charge>,
@@ -156,6 +159,8 @@ pub struct Settings {
     pub queues: Queues,
     #[serde(default, skip_serializing_if = "Groups::is_empty")]
     pub groups: Groups,
+    #[serde(default, skip_serializing_if = "Licences::is_empty")]
+    pub licences: Licences,
     /// Users whose submissions are refused.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub denied: BTreeSet<String>,
@@ -221,6 +226,7 @@ impl Default for Settings {
             quotas: Quotas::default(),
             queues: Queues::default(),
             groups: Groups::default(),
+            licences: Licences::default(),
             denied: BTreeSet::new(),
             fairshare: Fairshare::default(),
             lease: None,
@@ -281,6 +287,11 @@ impl State {
             self.finished.reserve_exact(1);
         }
         self.finished.push(finished);
+    }
+
+    /// Returns true if a job waits in the line of its user's quota, or of its licences.
+    pub(crate) fn is_in_line(&self, id: JobId) -> bool {
+        self.over_quota.contains(id) || self.over_licence.contains(id)
     }
 
     /// Returns true if begins of sessions are ranked.

@@ -81,6 +81,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         total_cores: Some(1),
         directory: Some("/home/ada".into()),
         usage: None,
+        licences: Vec::new(),
     }
 }
 
@@ -233,6 +234,7 @@ pub fn status() -> Status {
         held: Power::ZERO,
         foreign: Vec::new(),
         groups: Vec::new(),
+        licences: Vec::new(),
         nodes_asleep: 0,
         asleep_energy: Energy::ZERO,
         switching_energy: Energy::ZERO,

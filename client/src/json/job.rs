@@ -110,6 +110,8 @@ pub struct JobJson {
     memory_peak_bytes: Option<u64>,
     /// Share of the requested memory.
     memory_efficiency: Option<f64>,
+    /// Licences, each such as `matlab:2`.
+    licences: Vec<String>,
 }
 
 /// Packed tasks: their number, and those on each of the job's nodes.
@@ -248,6 +250,7 @@ impl JobJson {
             cpu_efficiency: used.and_then(|used| used.cpu_efficiency()),
             memory_peak_bytes: used.map(|used| used.usage.max_rss.bytes()),
             memory_efficiency: used.and_then(|used| used.memory_efficiency()),
+            licences: job.licences.iter().map(ToString::to_string).collect(),
         }
     }
 }

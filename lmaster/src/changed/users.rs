@@ -1,8 +1,10 @@
-//! Changes of quotas, shares, denied users, groups of nodes and queues in words: the parts of the setting that differ.
+//! Changes of quotas, shares, denied users, groups of nodes, licences and queues in words: the parts of the setting that differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Beside, Deferral, Fairshare, GroupSpec, Groups, OwnerRules, QueueSpec, Queues, Quotas, host_list};
+use limo_model::{
+    Beside, Deferral, Fairshare, GroupSpec, Groups, Licences, OwnerRules, QueueSpec, Queues, Quotas, host_list,
+};
 
 /// The differing parts, before and after.
 type Words = (String, String);
@@ -42,6 +44,13 @@ pub(super) fn groups(old: &Groups, new: &Groups) -> Words {
 pub(super) fn queues(old: &Queues, new: &Queues) -> Words {
     let parts = |of: &Queues| -> BTreeMap<String, String> {
         of.iter().map(|(name, spec)| (name.to_owned(), queue(spec))).collect()
+    };
+    differing(&parts(old), &parts(new))
+}
+
+pub(super) fn licences(old: &Licences, new: &Licences) -> Words {
+    let parts = |of: &Licences| -> BTreeMap<String, String> {
+        of.iter().map(|(name, count)| (name.to_owned(), count.to_string())).collect()
     };
     differing(&parts(old), &parts(new))
 }

@@ -6,14 +6,15 @@
 use std::collections::BTreeSet;
 
 use limo_journal::{Batch, CommitError, FinishedRow, NoRoom, RecoverError, Recovered};
-use limo_model::{Attempt, JobId, NodeId, StopReason, UsedUp, Wait};
-use limo_proto::{Answer, JobReport, MasterToClient, MasterToNode, Registration};
+use limo_model::{Attempt, JobId, MailEvent, NodeId, StopReason, UsedUp, Wait};
+use limo_proto::{Answer, JobReport, JobState, MasterToClient, MasterToNode, Registration};
 use limo_sched::{Command, Round};
 
 use super::finished::{Observation, lesson, observed, row};
 use super::node_peer::Welcome;
 use super::submit::Attach;
 use super::{Controller, Effect, Fault, Lesson, PeerId, Question, Ticket, faults};
+use crate::messenger::Errand;
 use crate::readings::Rows;
 use crate::{recover, report};
 
@@ -48,6 +49,8 @@ pub(super) enum After {
     Observe(JobId, Box<Observation>),
     /// A job has used up its allowance and continues.
     UsedUp(JobId, UsedUp),
+    /// An event of a job for the site.
+    Tell(Box<Errand>),
     /// Nodes that must sleep.
     Sleep(Vec<(NodeId, u32)>),
     /// Nodes that must wake.
@@ -88,7 +91,10 @@ impl Controller {
             After::Assign(job, attempt) => self.assign(job, attempt),
             After::Halt(job, attempt) => self.halt(job, attempt),
             After::Confirmed(job, attempt) => self.confirmed(job, attempt),
-            After::LimitReached(job, attempt) => self.limit_reached(job, attempt),
+            After::LimitReached(job, attempt) => {
+                self.tx.tell_site(job, (MailEvent::TimeLimit, JobState::Running));
+                self.limit_reached(job, attempt);
+            }
             After::TimeLimit(job) => self.send_limit(job),
             After::Caps(node) => self.hold_caps(node),
             After::Pause(job, attempt, paused) => self.pause(job, attempt, paused),
@@ -98,7 +104,9 @@ impl Controller {
                 self.connect_ends(job);
             }
             After::Attach(peer, attach) => self.attached(peer, attach),
+            After::Tell(errand) => self.tx.effects.push(Effect::Tell(errand)),
             After::Finished(report) => {
+                self.tell_end(&report);
                 self.ended.count(&report);
                 self.finished(report);
             }

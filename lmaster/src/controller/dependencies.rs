@@ -54,11 +54,8 @@ impl Lookup for DependenciesLookup {
 }
 
 impl Controller {
-    /// Continues when the core knows all dependencies, if the caller may give the job's priority.
+    /// Continues when the core knows all dependencies.
     pub(super) fn with_dependencies(&mut self, peer: PeerId, mut wanted: Wanted) {
-        if let Err(reason) = self.may_submit_at(peer, wanted.request().priority) {
-            return self.refuse(peer, reason, Some("lrun without --priority"));
-        }
         let mut over = BTreeSet::new();
         for Dependency { job, .. } in wanted.dependencies() {
             let allowed = match self.is_known(job) {

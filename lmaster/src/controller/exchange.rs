@@ -9,6 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Caller, Lesson, News, PeerId, Question, Reply, Settings, Ticket};
 use crate::audit::AuditEntry;
+use crate::messenger::Errand;
 use crate::wake::WakeOrder;
 
 /// An input of the controller.
@@ -78,6 +79,8 @@ pub enum Effect {
     /// Closes the connection of a node that falls asleep.
     Part(PeerId),
     Wake(NodeId, WakeOrder),
+    /// Tells the site about an event of a job.
+    Tell(Box<Errand>),
     /// Adds an entry to the audit log.
     Audit(Box<AuditEntry>),
 }

@@ -29,6 +29,7 @@ mod grid;
 mod groups;
 mod history;
 mod hold;
+mod hook;
 mod live;
 mod liveness;
 mod lookup;
@@ -36,6 +37,7 @@ mod metering;
 mod multi_node;
 mod node_peer;
 mod nodes;
+mod notify;
 mod numbers;
 mod owners;
 mod pages;
@@ -82,6 +84,7 @@ use limo_feeds::grid::Arbiter;
 use limo_model::{Energy, JobId, NodeId, Now, ProfileKey, Span, Time, UnitId};
 
 use crate::changed::CONFIGURATION;
+use crate::hook::HookTurns;
 use crate::readings::Kept as ReadingsKept;
 use crate::recover::Restored;
 use assignments::Assignments;
@@ -184,6 +187,7 @@ pub struct Controller {
     questions: Questions,
     predictions: Predictions,
     ended: Ended,
+    hook_turns: Arc<HookTurns>,
 }
 
 impl Controller {
@@ -216,6 +220,7 @@ impl Controller {
             questions: Questions::default(),
             predictions: Predictions::default(),
             ended: Ended::default(),
+            hook_turns: Arc::default(),
         };
         controller.take_up(restored.live);
         // An earlier process may have released starting attempts.
@@ -350,6 +355,7 @@ impl Controller {
         self.tx.options_in_force();
         self.tx.queues_in_force();
         self.tx.groups_in_force();
+        self.tx.licences_in_force();
         self.signals.feeds_in_force(&mut self.tx);
         self.signals.follow_grid(&mut self.tx);
         let away: BTreeSet<NodeId> =

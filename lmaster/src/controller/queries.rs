@@ -245,6 +245,9 @@ impl Controller {
             return self.refuse(peer, error.to_string(), None);
         }
         request.predicted = self.predicted(&request, (false, self.tx.wall()));
+        if let Err(reason) = self.may_submit_at(peer, request.priority) {
+            return self.refuse(peer, reason, Some("lrun without --priority"));
+        }
         self.with_dependencies(peer, Wanted::DryRun(request));
     }
 

@@ -1,4 +1,4 @@
-//! Queues: the configured ones come into force, and clients ask for them.
+//! Queues: the configured ones come into force, and clients ask for them. Licences come into force.
 
 use std::collections::BTreeSet;
 
@@ -28,6 +28,14 @@ impl Tx {
             }
         }
         self.must(Event::QueuesSet { queues, by: CONFIGURATION.to_owned() });
+    }
+
+    /// Applies the configured licences.
+    pub(super) fn licences_in_force(&mut self) {
+        let licences = self.settings.licences.clone();
+        if self.core.settings().licences != licences {
+            self.must(Event::LicencesSet { licences, by: CONFIGURATION.to_owned() });
+        }
     }
 
     /// Returns a list of those of these nodes that have not registered so far.

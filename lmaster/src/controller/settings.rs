@@ -1,13 +1,15 @@
 //! Settings of the controller, and their application.
 
-use limo_model::{Band, Groups, ModeSetting, Overrides, PartRule, Preset, Queues, Span};
+use limo_model::{Band, Groups, Licences, ModeSetting, Overrides, PartRule, Preset, Queues, Span};
 use limo_sched::{Options, Refused};
 
 use super::liveness::Liveness;
 use super::tx::Tx;
 use super::{Controller, IdleSettings, ReadingsKept};
 use crate::changed::CONFIGURATION;
+use crate::hook::SubmitHook;
 use crate::limits::Limits;
+use crate::messenger::NotifySettings;
 use crate::meters::Shared;
 
 /// Settings of the controller.
@@ -27,6 +29,10 @@ pub struct Settings {
     pub options: Options,
     pub queues: Queues,
     pub groups: Groups,
+    pub licences: Licences,
+    pub submit_hook: Option<SubmitHook>,
+    /// The receiver of events of jobs, if there is one.
+    pub notify: Option<NotifySettings>,
     pub limits: Limits,
     pub initial: Initial,
     pub idle: IdleSettings,
@@ -80,6 +86,7 @@ impl Controller {
             self.tx.options_in_force();
             self.tx.queues_in_force();
             self.tx.groups_in_force();
+            self.tx.licences_in_force();
             self.owners_in_force();
             self.reboots_in_force();
             Liveness::lease_in_force(&mut self.tx);

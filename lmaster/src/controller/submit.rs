@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use limo_journal::Submission;
-use limo_model::{JobId, NameError, Request, Span, application, check_file_name, check_name};
+use limo_model::{JobId, NameError, Request, Span, application, check_file_name, check_mail_user, check_name};
 use limo_proto::{BODY_LIMIT, Io, JobReport, Launch, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
 use super::changes::LAST_SIGNAL;
 use super::commit::After;
-use super::dependencies::Wanted;
 use super::lookup::Lookup;
 use super::{Controller, Live, PeerId};
 use crate::database::Database;
@@ -119,10 +118,13 @@ impl Controller {
                 None,
             );
         }
+        if let Err(reason) = self.may_submit_at(peer, exec.request.priority) {
+            return self.refuse(peer, reason, Some("lrun without --priority"));
+        }
         if exec.again {
             return self.ask(peer, SubmissionLookup(exec));
         }
-        self.with_dependencies(peer, Wanted::Submission(exec));
+        self.ask_hook(peer, exec);
     }
 
     /// Handles a repeated submission: the first answer was lost.
@@ -146,7 +148,7 @@ impl Controller {
                 let reads = (exec.launch.io == Io::Attached).then(Vec::new);
                 self.finished_before(peer, known, reads);
             }
-            None => self.with_dependencies(peer, Wanted::Submission(exec)),
+            None => self.ask_hook(peer, exec),
         }
     }
 
@@ -303,7 +305,7 @@ fn check_tasks(request: &Request, launch: &Launch) -> Result<(), String> {
 }
 
 /// Checks a submission beyond the checks of the core.
-fn check(exec: &SendExec) -> Result<(), String> {
+pub(super) fn check(exec: &SendExec) -> Result<(), String> {
     let SendExec { request, launch, .. } = exec;
     launch.check().map_err(|error| error.to_string())?;
     let name = |error: NameError| error.to_string();
@@ -325,6 +327,8 @@ fn check(exec: &SendExec) -> Result<(), String> {
         }
         names.iter().try_for_each(|name| check_name(what, name)).map_err(name)?;
     }
+    let mail_user = request.mail.as_ref().map_or("", |mail| &mail.user);
+    check_mail_user(mail_user).map_err(|error| format!("the address for mail {error}"))?;
     if launch.argv.first().is_none_or(Vec::is_empty) || launch.variants.iter().any(|(_, argv)| argv.is_empty()) {
         return Err("there is no command to run".into());
     }

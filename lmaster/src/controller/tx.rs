@@ -2,7 +2,8 @@
 //! the batch for the journal. It does not know the components.
 
 use limo_journal::{ChangeItem, ChangeRow, Submission};
-use limo_model::{Attempt, JobId, JournalId, NodeId, Span, Time};
+use limo_model::{Attempt, JobId, JournalId, MailEvent, NodeId, Span, Time};
+use limo_proto::JobState;
 use limo_sched::{Assignment, Core, Event, Refused};
 
 use super::commits::{Commits, SHORTEST_WAKE};
@@ -54,6 +55,9 @@ impl Tx {
         self.remember_change(changed);
         // A start is on record at its node, which reports it again, so the write can wait.
         let by = if matches!(event, Event::Started { .. }) { self.now + UNAWAITED } else { self.now };
+        if let Event::Started { job, .. } = event {
+            self.tell_site(job, (MailEvent::Begin, JobState::Running));
+        }
         self.commits.batch().event(self.now, event, by);
         Ok(())
     }

@@ -68,6 +68,8 @@ pub enum News {
     CannotWrite(Channel, Errno),
     OutputMissing,
     UsedUp(JobId, UsedUp),
+    /// A warning about the submission.
+    Notice(String),
 }
 
 /// End of a session.

@@ -1,8 +1,8 @@
-//! `scontrol show`: jobs, nodes, partitions, the configuration and lists of hosts.
+//! `scontrol show`: jobs, nodes, partitions, licences, the configuration and lists of hosts.
 
 use limo_client::{Clock, Failure, Selectors, answer, exit, plain, tell};
 use limo_model::UnitKind;
-use limo_proto::{JobFilter, NodeReport, QueueReport};
+use limo_proto::{JobFilter, LicenceReport, NodeReport, QueueReport};
 
 use super::{host_names, short_list};
 use crate::call::{Call, FAILED, VERSION};
@@ -28,6 +28,7 @@ pub async fn run(call: &Call, words: &[&str], one_line: bool) -> Result<u8, Fail
         "job" | "jobs" | "jobid" => jobs(call, value).await?,
         "node" | "nodes" | "nodename" => nodes(call, value).await?,
         "partition" | "partitions" | "part" | "partitionname" => partitions(call, value).await?,
+        "lic" | "license" | "licenses" | "licenseinfo" => licences(call, value).await?,
         "" => Err("too few arguments for keyword:show\n".to_owned()),
         other => Err(format!("invalid entity:{other} for keyword:show \n")),
     };
@@ -129,7 +130,7 @@ fn job_record(view: &View) -> String {
          NumNodes={nodes} NumCPUs={cores} NumTasks={cores} CPUs/Task=1 ReqB:S:C:T=0:0:*:*\n   \
          TRES={tres}\n   \
          MinCPUsNode=1 MinMemoryNode={memory} MinTmpDiskNode=0\n   \
-         OverSubscribe=OK Contiguous=0 Licenses=(null) Network=(null)\n   \
+         OverSubscribe=OK Contiguous=0 Licenses={licences} Network=(null)\n   \
          Command={command}\n   \
          WorkDir={directory}\n   \
          AdminComment={words}\n   \
@@ -150,6 +151,7 @@ fn job_record(view: &View) -> String {
         deadline = view.moment(job.deadline, "N/A"),
         partition = view.partition(),
         list = view.nodes(),
+        licences = or_null(view.licences()),
         command = or_null(job.command.clone()),
         words = or_null(reason_in_words),
         stderr = or_null(job.stderr.clone().unwrap_or_default()),
@@ -200,6 +202,26 @@ fn node_record(node: &NodeReport, cluster: &ClusterView) -> String {
         caps = caps.map_or_else(|| "n/a".to_owned(), |cap| format!("{:.0}", cap.watts())),
         watts = node.draw.watts(),
     )
+}
+
+async fn licences(call: &Call, which: Option<&str>) -> Result<Found, Failure> {
+    let status = call.master()?.status().await?;
+    let shown: Vec<_> = status.licences.iter().filter(|own| which.is_none_or(|name| own.name == name)).collect();
+    if let Some(name) = which.filter(|_| shown.is_empty()) {
+        answer(&format!("License {name} not found\n"))?;
+        return Ok(Err(String::new()));
+    }
+    if shown.is_empty() {
+        return Ok(Ok("No licenses configured in Slurm.\n".to_owned()));
+    }
+    let record = |own: &LicenceReport| {
+        let free = own.total.saturating_sub(own.held);
+        format!(
+            "LicenseName={}\n    Total={} Used={} Free={free} Reserved=0 Remote=no\n",
+            own.name, own.total, own.held
+        )
+    };
+    Ok(Ok(shown.into_iter().map(record).collect()))
 }
 
 async fn partitions(call: &Call, which: Option<&str>) -> Result<Found, Failure> {

@@ -34,6 +34,10 @@ fn absent() -> String {
     "(null)".to_owned()
 }
 
+fn or_absent(value: String) -> String {
+    if value.is_empty() { absent() } else { value }
+}
+
 fn not_there() -> String {
     "N/A".to_owned()
 }
@@ -99,7 +103,7 @@ const COLUMNS: [QueueColumn; 59] = [
     column('w', &["wckey"], "WCKEY", |_| absent()),
     column('v', &["reservation"], "RESERVATION", |_| absent()),
     column('f', &["feature"], "FEATURES", |_| absent()),
-    column('W', &["licenses"], "LICENSES", |_| absent()),
+    column('W', &["licenses"], "LICENSES", |view| or_absent(view.licences())),
     column('n', &["reqnodes"], "REQ_NODES", |_| String::new()),
     column('x', &["exc_nodes"], "EXC_NODES", |_| String::new()),
     column('Y', &["schednodes"], "SCHEDNODES", |_| absent()),

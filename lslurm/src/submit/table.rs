@@ -119,7 +119,7 @@ pub const JOB_OPTIONS: [OptionRow; 111] = [
 ];
 
 /// Options without an effect in Limo, which do no harm. The user is told of them.
-pub const HARMLESS: [&str; 46] = [
+pub const HARMLESS: [&str; 43] = [
     "account",
     "acctg-freq",
     "comment",
@@ -138,9 +138,6 @@ pub const HARMLESS: [&str; 46] = [
     "gres-flags",
     "hint",
     "kill-on-invalid-dep",
-    "licenses",
-    "mail-type",
-    "mail-user",
     "mcs-label",
     "mem-bind",
     "mincpus",

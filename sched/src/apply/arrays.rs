@@ -5,7 +5,7 @@ use std::sync::Arc;
 use limo_model::{JobEnd, JobId, Outcome, Request, Tasks, Time};
 
 use super::jobs::{cancel_requested, check_submission, dequeue, enqueue, new_job};
-use super::{eligible, jobs, quota};
+use super::{eligible, jobs, licences, quota};
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::round::Finished;
@@ -38,7 +38,7 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
         if cluster.state.blocked.contains(own) {
             continue;
         }
-        if array.made > 0 && cluster.state.over_quota.contains(Array::job_at(own, array.made - 1)) {
+        if array.made > 0 && cluster.state.is_in_line(Array::job_at(own, array.made - 1)) {
             continue;
         }
         let at_a_time = array.tasks.limit().map_or(u32::MAX, std::num::NonZeroU32::get);
@@ -58,8 +58,8 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
                 cluster.index.cache = None;
             }
             enqueue(cluster, now, id);
-            // The next task is made once this one has room in the quota.
-            if cluster.state.over_quota.contains(id) {
+            // The next task is made once this one has room in the quota, and its licences.
+            if cluster.state.is_in_line(id) {
                 break;
             }
         }
@@ -68,16 +68,17 @@ pub(crate) fn make_tasks(cluster: &mut Cluster, now: Time) {
 
 /// Turns the last waiting tasks back into tasks without jobs, if they never began.
 pub(super) fn unmake_tasks(cluster: &mut Cluster, now: Time, own: JobId) {
-    while let Some(array) = cluster.state.arrays.get_mut(&own)
-        && let Some(place) = array.made.checked_sub(1)
+    while let Some(place) = cluster.state.arrays.get(&own).and_then(|array| array.made.checked_sub(1))
         && let id = Array::job_at(own, place)
-        && (cluster.state.queue.contains(id) || cluster.state.over_quota.contains(id))
+        && (cluster.state.queue.contains(id) || cluster.state.is_in_line(id))
         && cluster.state.jobs.get(id).is_some_and(|job| job.attempts == 0)
+        && let Some(array) = cluster.state.arrays.get_mut(&own)
     {
         array.made = place;
         dequeue(cluster, id);
         if let Some(task) = cluster.state.jobs.remove(id) {
             quota::give_back(cluster, now, id, &task.request.user);
+            licences::give_back(cluster, now, id, &task.request);
         }
     }
 }
@@ -89,11 +90,11 @@ pub(super) fn queued(state: &mut State, id: JobId) {
     }
 }
 
-/// Records the start of a task. If the next one exceeds its user's quota, that becomes the array's wait reason.
+/// Records the start of a task. If the next one exceeds its user's quota, or waits for licences, that becomes the array's wait reason.
 pub(crate) fn started(cluster: &mut Cluster, id: JobId) {
     let Some((own, array)) = cluster.state.array_of(id) else { return };
     let next = Array::job_at(own, array.made.saturating_sub(1));
-    if !cluster.state.over_quota.contains(next) || cluster.state.blocked.contains(own) {
+    if !cluster.state.is_in_line(next) || cluster.state.blocked.contains(own) {
         return;
     }
     for job in [own, next] {

@@ -4,10 +4,11 @@
 
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use limo_model::{Became, Condition, Dependency, JobEnd, JobId, Request, Time, Usage, Wait};
 
-use super::{arrays, jobs, quota};
+use super::{arrays, jobs, licences, quota};
 use crate::cluster::Cluster;
 use crate::facts::{begin_of, closed_queue, wants_to_be_alone};
 use crate::refused::Refused;
@@ -45,10 +46,10 @@ pub(super) fn conditions(state: &State, job: &mut Job) {
 
 /// Returns the reason why a waiting job may not run yet; `None` for a job that policies may see.
 pub(crate) fn obstacle(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
-    condition(cluster, now, id).or_else(|| quota::wait_of(cluster, now, id))
+    condition(cluster, now, id).or_else(|| quota::wait_of(cluster, now, id)).or_else(|| licences::wait_of(cluster, id))
 }
 
-/// Returns the conditions that a job still waits for, without its user's quota.
+/// Returns the conditions that a job still waits for, without its user's quota and its licences.
 fn condition(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
     let job = cluster.state.jobs.get(id)?;
     if let Some(by) = &job.held {
@@ -71,19 +72,26 @@ pub(super) fn block(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
     if wants_to_be_alone(&job.request) {
         cluster.index.blocked.know_names(&cluster.state.jobs, &cluster.state.arrays);
     }
-    if condition(cluster, now, id).is_none() && quota::make_room(cluster, now, id) {
+    let may_run = condition(cluster, now, id).is_none() && quota::make_room(cluster, now, id);
+    if may_run && licences::make_room(cluster, now, id) {
         return false;
     }
+    add_blocked(cluster, id);
+    true
+}
+
+/// Adds a waiting job that is not in the queue to the blocked ones.
+pub(super) fn add_blocked(cluster: &mut Cluster, id: JobId) {
     cluster.state.blocked.insert(id);
     if let Some(job) = cluster.state.jobs.get(id) {
         cluster.index.blocked.add(id, job, &cluster.state.clock);
     }
-    true
 }
 
 /// Removes a job that no longer waits, or may run now, from the blocked ones.
 pub(super) fn unblock(cluster: &mut Cluster, id: JobId) {
     quota::leave_line(cluster, id);
+    licences::leave_line(cluster, id);
     cluster.state.blocked.remove(id);
     if let Some(job) = cluster.state.jobs.get(id) {
         cluster.index.blocked.remove(id, job, &cluster.state.clock);
@@ -99,10 +107,10 @@ pub(super) fn reconsider(cluster: &mut Cluster, now: Time, id: JobId) {
         cluster.index.blocked.untold.insert(id);
         return;
     }
-    if cluster.state.over_quota.contains(id) {
+    if cluster.state.is_in_line(id) {
         return;
     }
-    if quota::make_room(cluster, now, id) {
+    if quota::make_room(cluster, now, id) && licences::make_room(cluster, now, id) {
         return enter(cluster, now, id, |_| ());
     }
     if let Some(job) = cluster.state.jobs.get_mut(id) {
@@ -150,7 +158,11 @@ pub(crate) fn tell_blocked(cluster: &mut Cluster, now: Time) -> Vec<(JobId, Wait
         }
         *told = Some(wait.clone());
         // The reason of the next task of an array is also the array's.
-        let array = cluster.state.array_of(id).map(|(own, _)| own).filter(|_| matches!(wait, Wait::Quota(_)));
+        let array = cluster
+            .state
+            .array_of(id)
+            .map(|(own, _)| own)
+            .filter(|_| matches!(wait, Wait::Quota(_) | Wait::Licence { .. }));
         match array.and_then(|own| Some((own, cluster.state.jobs.get_mut(own)?))) {
             None => told_now.push((id, wait)),
             // The array is held itself, and already has that reason.
@@ -211,6 +223,7 @@ fn end_unmet(cluster: &mut Cluster, now: Time, unmet: Unmet) {
 /// Updates the dependants of a job that has ended. Returns those whose conditions can never be met.
 fn gone(cluster: &mut Cluster, now: Time, (id, request): (JobId, &Request), became: Became) -> Unmet {
     quota::gone(cluster, now, id, &request.user);
+    licences::give_back(cluster, now, id, request);
     if let Some(next) = cluster.index.blocked.gone(id, request) {
         reconsider(cluster, now, next);
     }
@@ -252,7 +265,7 @@ pub(super) fn held(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Res
     {
         job.held = Some(by.to_owned());
     }
-    if cluster.state.blocked.contains(id) && !cluster.state.over_quota.contains(id) {
+    if cluster.state.blocked.contains(id) && !cluster.state.is_in_line(id) {
         cluster.index.blocked.untold.insert(id);
     } else {
         wait_again(cluster, now, id);
@@ -260,23 +273,27 @@ pub(super) fn held(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Res
     Ok(())
 }
 
-/// Blocks a job that was free to run, or waited for its quota alone.
+/// Blocks a job that was free to run, or waited for its quota or its licences alone.
 pub(super) fn wait_again(cluster: &mut Cluster, now: Time, id: JobId) {
-    if cluster.state.over_quota.contains(id) {
+    if cluster.state.is_in_line(id) {
         quota::leave_line(cluster, id);
+        licences::leave_line(cluster, id);
         cluster.index.blocked.untold.insert(id);
         let Some(job) = cluster.state.jobs.get_mut(id) else { return };
         job.phase = Phase::Waiting(None);
-        let user = job.request.user.clone();
-        quota::admit(cluster, now, &user);
+        let request = Arc::clone(&job.request);
+        quota::give_back(cluster, now, id, &request.user);
+        quota::admit(cluster, now, &request.user);
+        licences::give_back(cluster, now, id, &request);
     } else if cluster.state.queue.contains(id) {
         jobs::dequeue(cluster, id);
         if let Some(job) = cluster.state.jobs.get_mut(id) {
             job.phase = Phase::Waiting(None);
         }
         block(cluster, now, id);
-        if let Some(user) = cluster.state.jobs.get(id).map(|job| job.request.user.clone()) {
-            quota::give_back(cluster, now, id, &user);
+        if let Some(request) = cluster.state.jobs.get(id).map(|job| Arc::clone(&job.request)) {
+            quota::give_back(cluster, now, id, &request.user);
+            licences::give_back(cluster, now, id, &request);
         }
     } else if cluster.state.arrays.contains_key(&id) && !cluster.state.blocked.contains(id) {
         // A job that has begun continues.
@@ -316,6 +333,7 @@ impl Finished {
             evictions: job.evictions,
             kept: job.kept,
             new_limit: job.new_limit,
+            steps: job.steps.submitted,
         }
     }
 }

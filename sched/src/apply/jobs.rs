@@ -7,7 +7,8 @@ use limo_model::{Attempt, Evictions, JobEnd, JobId, Kept, Money, NodeId, Outcome
 use super::nodes::{self, release};
 use super::possible::{check_cap, check_request};
 use super::{
-    arrays, eligible, lost, owners, pause, queues, quota, rank, reservations, restarts, runs, sleep, steps, widths,
+    arrays, eligible, licences, lost, owners, pause, queues, quota, rank, reservations, restarts, runs, sleep, steps,
+    widths,
 };
 use crate::cluster::Cluster;
 use crate::facts::Known;
@@ -39,7 +40,8 @@ pub(super) fn check_submission(
     reservations::check(&cluster.state, now, request)?;
     rank::check_priority(request.priority)?;
     eligible::check(&cluster.state, request)?;
-    quota::check(cluster, now, request, tasks)
+    quota::check(cluster, now, request, tasks)?;
+    licences::check(cluster, id, request)
 }
 
 pub(super) fn submitted(cluster: &mut Cluster, now: Time, id: JobId, request: Arc<Request>) -> Result<(), Refused> {
@@ -92,10 +94,12 @@ pub(super) fn enqueue(cluster: &mut Cluster, now: Time, id: JobId) {
     if !eligible::block(cluster, now, id) {
         return queue(cluster, now, id);
     }
-    if let Some(user) = cluster.state.jobs.get(id).filter(|_| had_room).map(|job| job.request.user.clone()) {
-        quota::give_back(cluster, now, id, &user);
-        quota::admit(cluster, now, &user);
+    let Some(request) = cluster.state.jobs.get(id).map(|job| Arc::clone(&job.request)) else { return };
+    if had_room && !cluster.state.over_licence.contains(id) {
+        quota::give_back(cluster, now, id, &request.user);
+        quota::admit(cluster, now, &request.user);
     }
+    licences::give_back(cluster, now, id, &request);
 }
 
 /// Puts a waiting job into the queue, at the place of its number, or at another place if this one is taken.
@@ -198,6 +202,9 @@ pub(super) fn taken_back(
     let assignment = assignment.clone();
     with_times(cluster, id, |job| job.phase = Phase::Waiting(None));
     cluster.state.active.remove(id);
+    if let Some(job) = cluster.state.jobs.get(id) {
+        cluster.books.give_licences(&job.request);
+    }
     cluster.index.to_stop.remove(id);
     release(cluster, now, id, &assignment, &[]);
     steps::job_over(&mut cluster.state, now, id);
@@ -258,6 +265,7 @@ pub(super) fn ended(
     attempt(&mut cluster.state, id, number)?;
     let Some(mut job) = cluster.state.jobs.remove(id) else { return Err(Refused::NoSuchJob { job: id }) };
     cluster.state.active.remove(id);
+    cluster.books.give_licences(&job.request);
     cluster.index.to_stop.remove(id);
     cluster.index.forget_times(id, &job);
     cluster.books.forget_end(id, &job);
@@ -332,58 +340,4 @@ pub(super) fn ended(
 }
 
 #[cfg(test)]
-mod tests {
-    use limo_model::{NodeSpec, Power, Request, Time, UnitKind, UnitSpec};
-
-    use crate::{Core, Event, Options};
-    use limo_model::Preset;
-
-    const NOW: Time = Time::from_unix_ms(0);
-
-    /// Makes a core with one busy node and `waiting` waiting jobs; every job is alone on a node.
-    fn busy(preset: Preset, waiting: u64) -> Core {
-        let mut core = Core::new(NOW, preset, Options { depth: 2, ..Options::default() });
-        let unit = UnitSpec {
-            name: "cpu".into(),
-            hardware: "cpu".into(),
-            kind: UnitKind::Cpu,
-            cores: 1,
-            nameplate: Power::from_watts(10),
-            caps: None,
-        };
-        let spec = NodeSpec {
-            name: "n1".into(),
-            units: vec![unit],
-            memory: limo_model::Memory::ZERO,
-            idle: Power::ZERO,
-            meter: limo_model::Meter::None,
-            rest: None,
-        };
-        core.apply(NOW, &Event::NodeUp { spec }).expect("a node");
-        for _ in 0..=waiting {
-            core.submit(NOW, core.next_job(), Request::one_core("true")).expect("possible");
-        }
-        core.round(NOW);
-        core
-    }
-
-    /// Returns true if one more job makes the core call the policy.
-    fn asks(preset: Preset, waiting: u64, request: Request) -> bool {
-        let mut core = busy(preset, waiting);
-        assert!(!core.state().dirty, "a round leaves nothing to ask");
-        core.submit(NOW, core.next_job(), request).expect("possible");
-        core.state().dirty
-    }
-
-    #[test]
-    fn a_job_beyond_the_depth_needs_no_plan() {
-        let usual = || Request::one_core("true");
-        for preset in [Preset::Fifo, Preset::Limo, Preset::LimoPrototype] {
-            // The third waiting job exceeds the depth of the policy, so it gets that reason.
-            let asked = [0, 1, 2, 3].map(|waiting| asks(preset, waiting, usual()));
-            assert_eq!(asked, [true, true, true, false], "{preset}");
-            assert!(asks(preset, 3, Request { priority: 1, ..usual() }), "{preset}: it goes before others");
-        }
-        assert!(asks(Preset::Easy, 3, usual()), "every job may pass others");
-    }
-}
+mod tests;

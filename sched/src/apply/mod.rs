@@ -9,6 +9,7 @@ mod groups;
 mod jobs;
 mod known;
 mod limit;
+mod licences;
 mod lost;
 mod margins;
 mod nodes;
@@ -128,6 +129,7 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::PrioritySet { job, priority, .. } => rank::priority_set(cluster, now, *job, *priority),
         Event::TimeLimitSet { job, limit, .. } => limit::set(cluster, now, *job, *limit),
         Event::QueuesSet { queues, .. } => queues::set(cluster, now, queues),
+        Event::LicencesSet { licences, .. } => licences::set(cluster, now, licences),
         Event::GroupsSet { groups, .. } => groups::set(cluster, now, groups),
         Event::QuotasSet { quotas, .. } => quota::set(cluster, now, quotas),
         Event::FairshareSet { fairshare, .. } => rank::fairshare_set(&mut cluster.state, now, fairshare),

@@ -98,7 +98,12 @@ pub(super) fn set(cluster: &mut Cluster, now: Time, queues: &Queues) -> Result<(
     let is_closed = |id: &JobId| state.jobs.get(*id).is_some_and(|job| closed_queue(state, &job.request).is_some());
     // Jobs that wait for their quota come first, so that none of them enters when others leave the queue. An array takes
     // back its tasks that wait, so it comes before them.
-    let all = state.over_quota.iter().chain(state.arrays.keys().copied()).chain(state.queue.iter());
+    let all = state
+        .over_quota
+        .iter()
+        .chain(state.over_licence.iter())
+        .chain(state.arrays.keys().copied())
+        .chain(state.queue.iter());
     let closed: Vec<JobId> = all.filter(is_closed).collect();
     let open: Vec<JobId> = state.blocked.iter().filter(|id| !is_closed(id)).collect();
     closed.into_iter().for_each(|id| wait_again(cluster, now, id));

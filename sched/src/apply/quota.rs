@@ -4,7 +4,7 @@
 
 use limo_model::{Energy, JobId, OverQuota, Quota, Quotas, Request, Time, Wait};
 
-use super::{eligible, jobs};
+use super::{eligible, jobs, licences};
 use crate::cluster::Cluster;
 use crate::facts::{Known, allows_unit, cores_on, estimate, host_cores, units_wanted};
 use crate::index::{Class, Users};
@@ -176,7 +176,17 @@ pub(super) fn admit(cluster: &mut Cluster, now: Time, user: &str) {
             tell_again(cluster, id, Wait::Quota(over));
             return;
         }
-        eligible::enter(cluster, now, id, |cluster| charge(cluster, user, id, Some(need)));
+        if licences::make_room(cluster, now, id) {
+            eligible::enter(cluster, now, id, |cluster| charge(cluster, user, id, Some(need)));
+            continue;
+        }
+        // It counts in the quota from now on, and waits for its licences.
+        leave_line(cluster, id);
+        charge(cluster, user, id, Some(need));
+        if let Some(job) = cluster.state.jobs.get_mut(id) {
+            job.phase = Phase::Waiting(None);
+        }
+        cluster.index.blocked.untold.insert(id);
     }
 }
 
@@ -286,7 +296,7 @@ pub(crate) fn turn(cluster: &mut Cluster, now: Time) {
 /// Sets the quotas. All accepted waiting jobs are checked again; running jobs continue.
 pub(super) fn set(cluster: &mut Cluster, now: Time, quotas: &Quotas) -> Result<(), Refused> {
     cluster.state.settings.quotas = quotas.clone();
-    let mut again: Vec<JobId> = cluster.state.over_quota.iter().collect();
+    let mut again: Vec<JobId> = cluster.state.over_quota.iter().chain(cluster.state.over_licence.iter()).collect();
     for id in &again {
         eligible::unblock(cluster, *id);
     }

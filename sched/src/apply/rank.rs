@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use limo_model::{Fairshare, JobId, Measure, PRIORITY_LIMIT, Request, Span, Standing, Time};
 
-use super::quota;
+use super::{licences, quota};
 use crate::cluster::Cluster;
 use crate::fairshare::{age_points, share_points};
 use crate::refused::Refused;
@@ -58,11 +58,12 @@ pub(super) fn priority_set(cluster: &mut Cluster, now: Time, id: JobId, priority
     check_priority_of(&cluster.state, id, priority)?;
     let tasks = cluster.state.arrays.get(&id).map_or(0, |array| u64::from(array.made));
     for id in (id.0..=id.0 + tasks).map(JobId) {
-        quota::ranked(cluster, now, id, |cluster| {
+        let change = |cluster: &mut Cluster| {
             if let Some(job) = cluster.state.jobs.get_mut(id).filter(|job| matches!(job.phase, Phase::Waiting(_))) {
                 Arc::make_mut(&mut job.request).priority = priority;
             }
-        });
+        };
+        quota::ranked(cluster, now, id, |cluster| licences::ranked(cluster, now, id, change));
     }
     (cluster.state.ranking.mixed, cluster.state.ranking.due) = (true, true);
     Ok(())

@@ -173,6 +173,7 @@ fn ended(state: &mut State, now: Time, id: JobId, event: &Event) -> Result<(), R
         tasks: None,
         evictions: step.evictions,
         kept: step.kept,
+        new_limit: None,
         steps: 0,
     });
     Ok(())

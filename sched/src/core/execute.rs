@@ -338,6 +338,9 @@ fn begin(
         apply::await_waking(&cluster.state, &mut assignment);
     }
     cluster.state.active.insert(start.job);
+    if let Some(job) = cluster.state.jobs.get(start.job) {
+        cluster.books.take_licences(&job.request);
+    }
     apply::task_started(cluster, start.job);
     apply::take(cluster, now, start.job, &assignment);
     apply::placed(cluster, now, start.job, &assignment);

@@ -28,7 +28,7 @@ pub(crate) fn not_eligible(state: &State, now: Time, id: JobId) -> Option<Wait> 
     if let Some(wait) = closed_queue(state, &job.request) {
         return Some(wait);
     }
-    state.over_quota.contains(id).then(|| match &job.phase {
+    state.is_in_line(id).then(|| match &job.phase {
         Phase::Waiting(Some(told)) => told.clone(),
         _ => Wait::Quota(OverQuota::Turn { job: id }),
     })

@@ -28,7 +28,7 @@ impl Blocked {
         for (id, job) in state.blocked.iter().filter_map(|id| state.jobs.get(id).map(|job| (id, &**job))) {
             blocked.add(id, job, &state.clock);
             // The job gets a new reason if its place in the order, or the remaining quota, changes.
-            if state.over_quota.contains(id) && job.phase != Phase::Waiting(None) {
+            if state.is_in_line(id) && job.phase != Phase::Waiting(None) {
                 blocked.untold.remove(id);
             }
             if wants_to_be_alone(&job.request) {

@@ -38,6 +38,7 @@ impl Index {
             reserved,
             boundaries,
             users,
+            licences,
             pool,
             resting,
             // These are the results of a round or a plan for the next one.
@@ -79,6 +80,7 @@ impl Index {
             ("reserved", *reserved == found.reserved),
             ("boundaries", *boundaries == found.boundaries),
             ("users", users.as_ref().zip(found.users.as_ref()).is_none_or(|(kept, found)| kept == found)),
+            ("licences", *licences == found.licences),
             ("pool", *pool == found.pool),
             ("resting", *resting == found.resting),
         ];

@@ -6,6 +6,7 @@ mod classes;
 #[cfg(debug_assertions)]
 mod compare;
 mod groups;
+mod licences;
 mod occupants;
 mod plan_cache;
 mod pool;
@@ -27,6 +28,7 @@ use crate::structure::JobSet;
 pub(crate) use blocked::Blocked;
 pub(crate) use classes::{Class, Classes};
 pub(crate) use groups::{GroupDraws, GroupRooms, KeptRoom};
+pub(crate) use licences::{LicenceLine, LicenceLines, Turn, licences_of, turn};
 pub(crate) use occupants::Occupants;
 pub(crate) use plan_cache::{Gains, HeadReservation, PlanCache};
 pub(crate) use pool::{PoolCell, PoolIndex, PoolKey};
@@ -114,6 +116,8 @@ pub(crate) struct Index {
     pub boundaries: BTreeSet<Time>,
     /// Sums over the jobs of users, while there are quotas.
     pub users: Option<Users>,
+    /// Holders of licences, and jobs that wait for them.
+    pub licences: LicenceLines,
     /// Orders of nodes by their variation; made when first needed after a change.
     pub ranks: OnceLock<Ranks>,
     /// Free nodes in the order of the placement `pool`, while it is in force.
@@ -170,6 +174,7 @@ impl Index {
         index.blocked = Blocked::of(state);
         index.groups = GroupDraws::of(state);
         index.users = (!state.settings.quotas.is_empty()).then(|| Users::of(state));
+        index.licences = LicenceLines::of(state);
         index.rank_again(state);
         index.rest_again(state, now);
         index

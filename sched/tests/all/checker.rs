@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Attempt, Band, Condition, Conditions, Cores, Curve, Dependency, Estimate, EstimateSource, JobId, Memory, Meter,
-    NodeId, NodeSpec, Part, Power, Preset, QueueSpec, Queues, Request, Reservation, Span, Time, UnitId, UnitKind,
-    UnitSpec, Wait,
+    Attempt, Band, Condition, Conditions, Cores, Curve, Dependency, Estimate, EstimateSource, JobId, Licences, Memory,
+    Meter, NodeId, NodeSpec, Part, Power, Preset, QueueSpec, Queues, Request, Reservation, Span, Time, UnitId,
+    UnitKind, UnitSpec, Wait, parse_licences,
 };
 use limo_sched::{Core, Event, Options, Plan, Start, Violation};
 
@@ -288,6 +288,23 @@ fn a_node_outside_the_queue_of_the_job() {
         plan.starts[0].placement[0].count = 2;
     };
     check_on(&core, on_both, &[Violation::NotAllowed { job }, Violation::Nodes { job, nodes: 2 }]);
+}
+
+#[test]
+fn licences_that_others_hold() {
+    let mut core = core();
+    let licences = Licences::new(BTreeMap::from([("matlab".to_owned(), 3)])).expect("a licence");
+    core.apply(NOW, &Event::LicencesSet { licences, by: "root".into() }).expect("possible");
+    let request = Request { licences: parse_licences("matlab:2").expect("licences"), ..request(false) };
+    for job in [4, 5].map(JobId) {
+        core.apply(NOW, &Event::Submitted { job, request: Box::new(request.clone()) }).expect("a job");
+    }
+    let mut plan = sound();
+    plan.starts = vec![start(4, part(0, 2)), start(5, part(1, 1))];
+    let found = core.check(NOW, &plan);
+    assert!(found.contains(&Violation::Licences { licence: "matlab".into(), held: 4, total: 3 }), "{found:?}");
+    let is_early = |violation: &Violation| matches!(violation, Violation::NotEligible { job: JobId(5), .. });
+    assert!(found.iter().any(is_early), "job 5 waits for the licences of job 4: {found:?}");
 }
 
 #[test]

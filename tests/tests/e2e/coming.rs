@@ -29,13 +29,13 @@ fn commands(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Starts three nodes, one with two GPUs, with the queue `short`, and writes the files for the commands into the user's
+/// Starts three nodes, one with two GPUs, with the queue `short` and licences, and writes the files for the commands into the user's
 /// directory.
 fn cluster() -> Cluster {
     let node = ["--hardware", HARDWARE];
     let dir = tempfile::tempdir().expect("a directory");
     let settings = dir.path().join("lmaster.toml");
-    fs::write(&settings, "[queue.short]\ndefault = true\n").expect("written");
+    fs::write(&settings, "[queue.short]\ndefault = true\n[licence.matlab]\ncount = 2\n").expect("written");
     let master = ["--config", settings.to_str().expect("UTF-8")];
     let setup = Setup::default().master(&master).node("n1", &node).node("n2", &node).node("n3", &node);
     let cluster = setup.start();

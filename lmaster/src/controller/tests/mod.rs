@@ -282,7 +282,7 @@ impl Bench {
             Effect::Observe(_, row) => self.observed.push(row),
             Effect::Part(peer) => self.parted.push(peer),
             Effect::Wake(_, order) => self.woken.push(order),
-            Effect::Audit(_) => {}
+            Effect::Audit(_) | Effect::Tell(_) => {}
         }
         None
     }

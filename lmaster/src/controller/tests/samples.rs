@@ -1,7 +1,8 @@
 //! Messages of nodes and clients.
 
 use limo_model::{
-    Containment, Groups, Memory, Meter, NodeSpec, Outcome, Power, Queues, Request, Span, UnitKind, UnitSpec, Usage,
+    Containment, Groups, Licences, Memory, Meter, NodeSpec, Outcome, Power, Queues, Request, Span, UnitKind, UnitSpec,
+    Usage,
 };
 
 use super::*;
@@ -116,6 +117,9 @@ pub fn settings() -> Settings {
         hides_commands: false,
         queues: Queues::default(),
         groups: Groups::default(),
+        licences: Licences::default(),
+        submit_hook: None,
+        notify: None,
     }
 }
 

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Allowance, Arrange, CheckpointEvery, Condition, Conditions, Cores, Dependency, Energy, JobId, Memory, Power,
-    Predicted, Request, Restart, Span, Spread, Time, Warning, WhenUsed, Widths,
+    Allowance, Arrange, CheckpointEvery, Condition, Conditions, Cores, Dependency, Energy, JobId, LicenceCount, Mail,
+    Memory, Power, Predicted, Request, Restart, Span, Spread, Time, Warning, WhenUsed, Widths,
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -58,6 +58,10 @@ pub fn request() -> impl Strategy<Value = Request> {
             malleable: immediate,
             widths: deadline.map(|_| Widths { least: MANY, most: MANY, tasks_per_node: immediate.then_some(MANY) }),
             predicted: deadline.into_iter().map(predicted).collect(),
+            mail: deadline.map(|_| {
+                Box::new(Mail { events: "BEGIN,FAIL".parse().expect("events"), user: "ada@example.org".into() })
+            }),
+            licences: deadline.into_iter().map(|_| LicenceCount { name: "matlab".into(), count: MANY }).collect(),
             queue_group: immediate.then(|| "physics".to_owned()),
             restart: Restart {
                 most: immediate.then_some(3),

@@ -9,8 +9,8 @@ pub use with::with_cores;
 
 use crate::world::World;
 use limo_model::{
-    Arrange, Budget, Budgets, Cores, Energy, EstimateSource, Memory, ModeSetting, Power, Predicted, Profile,
-    ProfileKey, Release, Request, Reservation, Span, Time, Warning, Widths,
+    Arrange, Budget, Budgets, Cores, Energy, EstimateSource, LicenceCount, Memory, ModeSetting, Power, Predicted,
+    Profile, ProfileKey, Release, Request, Reservation, Span, Time, Warning, Widths,
 };
 use limo_sched::{Allocation, Core, Event, RestRule};
 use proptest::prelude::*;
@@ -65,6 +65,8 @@ pub enum Step {
     Fairshare((u32, u32), i64, bool, u32),
     /// Two queues: the nodes of each as bits, with 0 for all, and true for one that is down.
     Queues([(u8, bool); 2]),
+    /// Two kinds of licences, and their numbers.
+    Licences([u32; 2]),
     /// Two groups: the nodes of each as bits, with 0 for no group, and the limit in watts. A node of both is in the first.
     /// Some limits come with rules for owners.
     Groups([(u8, i64); 2]),
@@ -116,6 +118,8 @@ pub struct Ask {
     pub more_nodes: u32,
     /// One of the two queues.
     pub queue: Option<u8>,
+    /// Numbers of two kinds of licences.
+    pub licences: [u32; 2],
     pub priority: i32,
     /// Number of tasks, and the largest number at a time if not 0; usually not an array.
     pub tasks: Option<(NonZeroU32, u32)>,
@@ -156,6 +160,7 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             conditions: more.0.2,
             reservation: more.0.3,
             queue: None,
+            licences: [0; 2],
             priority: more.0.4,
             exclusive: more.1.0,
             accelerators: more.1.1,
@@ -339,6 +344,11 @@ pub fn predictions(cores: u32, seed: i64) -> Vec<Predicted> {
     (0..).zip(&HARDWARE).map(on).collect()
 }
 
+fn licences(counts: [u32; 2]) -> Vec<LicenceCount> {
+    let count = |(which, count)| Some(LicenceCount { name: format!("l{which}"), count: NonZeroU32::new(count)? });
+    counts.into_iter().enumerate().filter_map(count).collect()
+}
+
 pub fn request(now: Time, ask: &Ask) -> Request {
     let later = |secs: Option<i64>| secs.map(|secs| now + Span::from_secs(secs));
     let (mask, only) = ask.named;
@@ -374,6 +384,7 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         warning: (ask.takes % 3 == 0).then_some(Warning { signal: 10, before: Span::from_secs(40) }),
         reservation: ask.reservation.map(|which| format!("r{which}")),
         queue: ask.queue.map(|which| format!("q{which}")),
+        licences: licences(ask.licences),
         predicted: if ask.takes % 4 == 1 { predictions(ask.cores, ask.nodes.into()) } else { Vec::new() },
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },
         ..Request::one_core(format!("app{}", ask.app))

@@ -7,7 +7,7 @@ use limo_sched::{Allocation, Event, Job, Options, Phase, Round, Sleep};
 
 use proptest::prelude::*;
 
-use super::with::{with_groups, with_packs, with_queues, with_ranges};
+use super::with::{with_groups, with_licences, with_packs, with_queues, with_ranges};
 use super::{Step, USERS, budgets, config, predictions, reservation, with_pauses, with_variation};
 use crate::world::World;
 
@@ -34,7 +34,7 @@ pub fn keeps_in(
     cluster: impl Fn(Preset, Options, [i64; 6]) -> World,
 ) {
     let draws = proptest::array::uniform6(0..60_i64);
-    let step = with_ranges(with_queues(with_packs(with_pauses(with_variation(step)))));
+    let step = with_ranges(with_licences(with_queues(with_packs(with_pauses(with_variation(step))))));
     let steps = proptest::collection::vec(with_groups(step), 1..25);
     proptest!(config, |(options in options, draws in draws, steps in steps)| {
         let mut run = Run::of(cluster(preset, options, draws), &steps);
@@ -48,6 +48,7 @@ pub fn keeps_in(
 mod again;
 mod asks;
 mod groups;
+mod licences;
 mod nodes;
 mod owners;
 mod pauses;
@@ -65,6 +66,7 @@ impl Run {
     fn of(world: World, steps: &[Step]) -> Self {
         let mut run = Self { world, work: 0 };
         run.queues([(0, false); 2]).expect("two queues");
+        run.licences([3; 2]).expect("two licences");
         for step in steps {
             run.happen(step);
             run.round();
@@ -108,6 +110,7 @@ impl Run {
         assert_eq!(round.violations, [], "the checker found something");
         self.check_starts(&round);
         self.check_groups(&round);
+        self.check_licences(&round);
         // A new quota does not end jobs on nodes, but it admits no others.
         for (user, before) in USERS.into_iter().zip(before) {
             let (now, quota) = (self.on_nodes(user), self.world.core.settings().quotas.of(user));
@@ -283,6 +286,7 @@ impl Run {
             }
             Step::Fairshare(weights, half_life, cores, share) => self.fairshare(*weights, *half_life, (*cores, *share)),
             Step::Queues(queues) => self.queues(*queues),
+            Step::Licences(counts) => self.licences(*counts),
             Step::Groups(groups) => self.groups(*groups),
             Step::Reboot(node, step) => self.reboot(*node, *step),
             Step::Owner(node, comes) => self.owner(*node, *comes),
@@ -381,6 +385,7 @@ impl Run {
         self.choose(|options| options.allocation = Allocation::Any).expect("an option");
         self.world.apply(Event::QuotasSet { quotas: Quotas::default(), by: "root".into() }).expect("no quotas");
         self.queues([(0, false); 2]).expect("two queues");
+        self.licences([3; 2]).expect("two licences");
         self.groups([(0, 0); 2]).expect("no groups");
         self.round();
         let end = self.world.now + Span::from_secs(100_000);

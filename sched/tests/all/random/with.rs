@@ -34,6 +34,16 @@ pub fn with_queues(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = 
     prop_oneof![9 => step, 1 => [queue.clone(), queue].prop_map(Step::Queues)]
 }
 
+/// Adds two kinds of licences, which some jobs need. The golden worlds have none.
+pub fn with_licences(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    let needs = proptest::option::weighted(0.4, [0..3_u32, 0..3_u32]);
+    let step = (steps, needs).prop_map(|(step, needs)| match step {
+        Step::Submit(ask) => Step::Submit(Ask { licences: needs.unwrap_or_default(), ..ask }),
+        step => step,
+    });
+    prop_oneof![9 => step, 1 => [0..5_u32, 0..5_u32].prop_map(Step::Licences)]
+}
+
 /// Gives some jobs a range of nodes, which may be wider than the cluster. Packed jobs cannot have one.
 pub fn with_ranges(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
     (steps, proptest::option::weighted(0.15, 1..4_u32)).prop_map(|(step, more)| match (step, more) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use limo_model::{
-    Band, Beside, Curve, Eviction, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, NodeId, NodeSessions,
+    Band, Beside, Curve, Eviction, Fairshare, GroupSpec, Groups, JobEnd, JobId, Lease, Licences, NodeId, NodeSessions,
     OwnerRules, Part, QueueSpec, Queues, Quota, Reboot, Reservation, SessionSums, SleepRules, Span, StopReason,
     TaskCounts, Time,
 };
@@ -88,6 +88,11 @@ impl Story {
             }
             ["queues", rest @ ..] => self.queues(rest),
             ["groups", rest @ ..] => self.groups(rest),
+            ["licences", rest @ ..] => {
+                let all = fields(rest).into_iter().map(|(name, count)| (name.to_owned(), parse(count)));
+                let licences = Licences::new(all.collect()).expect("licences");
+                self.apply(Event::LicencesSet { licences, by: by() });
+            }
             ["owner-came", name] => self.apply(Event::OwnerCame { node: node(self, name) }),
             ["reboot", name, "off"] => self.apply(Event::Rebooting { node: node(self, name), reboot: None }),
             ["reboot", name, "ordered"] => {

@@ -363,6 +363,11 @@ impl Story {
             predicted: Vec::new(),
             queue_group: None,
             step: None,
+            mail: None,
+            licences: given
+                .get("licences")
+                .map(|text| limo_model::parse_licences(text).expect(text))
+                .unwrap_or_default(),
             restart: Restart { most: given.get("restarts").map(|text| parse(text)), ..Restart::default() },
             malleable: given.contains_key("malleable"),
             widths: range.and_then(|NodeRange { least, most }| {

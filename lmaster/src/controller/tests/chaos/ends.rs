@@ -164,7 +164,9 @@ impl World {
             controller.tx.core.nodes()
         );
         let state = serde_json::to_value(controller.tx.core.state()).expect("written");
-        for table in ["jobs", "queue", "blocked", "over_quota", "charges", "active", "arrays", "finished"] {
+        for table in
+            ["jobs", "queue", "blocked", "over_quota", "over_licence", "charges", "active", "arrays", "finished"]
+        {
             let of = &state[table];
             // An empty collection may be omitted.
             assert!(["null", "{}", "[]"].contains(&of.to_string().as_str()), "{table}: {of}");
