@@ -27,7 +27,7 @@ use crate::feeds;
 use crate::feeds::grid;
 use crate::freed;
 use crate::limits::Limits;
-use crate::listen::{self, Arrival, Place};
+use crate::listen::{self, Arrival, Door, Place};
 use crate::log_limits::{self, log_of};
 use crate::logging::Log;
 use crate::meters;
@@ -75,11 +75,14 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     tracing::info!(cluster = %identity.journal.cluster, incarnation = %identity.journal.incarnation, epoch = %identity.epoch, "journal");
     let (kept, told) = (grid::kept(restored.kept.get(KEPT_GRID)), restored.kept.get(KEPT_PRICES).cloned());
     let timings = Timings::new().context("cannot count")?;
+    let (arriving, arrivals) = channel(READ_AHEAD);
+    let limits = settings.connections.within(descriptors.hard);
+    let door = Door::new(&listeners, (identity, settings.admin_group.clone()), limits, audit.clone(), arriving);
     let asked = match settings.web {
         Some(address) => {
-            let (address, asked) = web::start(address, timings.clone())?;
+            let (address, asked) = web::start(address, timings.clone(), door.clone())?;
             listen::write_address(&settings.state_dir.join("web-address"), &address.to_string())?;
-            tracing::info!(%address, "serving metrics");
+            tracing::info!(%address, "serving the page and metrics");
             Some(asked)
         }
         None => None,
@@ -92,16 +95,8 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let outside = Outside { grid, clock };
     let controller = Controller::new(restored, settings.controller.clone(), outside, store.has_ballast());
     freed::give_back();
-    let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
-    let limits = settings.connections.within(descriptors.hard);
-    let listening = tokio::spawn(listen::serve(
-        listeners,
-        (identity, settings.admin_group.clone()),
-        limits,
-        audit.clone(),
-        arriving,
-    ));
+    let listening = tokio::spawn(listen::serve(listeners, door));
     let feeds = settings.feeds.build()?;
     let telling = tokio::spawn(feeds::run(feeds, told, inputs.clone()));
     for device in devices {

@@ -2,6 +2,7 @@
 
 mod addresses;
 mod allowance;
+mod api;
 mod arrays;
 mod attach;
 mod backup;
@@ -38,6 +39,7 @@ mod node_show;
 mod operator;
 mod oversized;
 mod owner;
+mod page;
 mod pam;
 mod placement;
 mod power_off;

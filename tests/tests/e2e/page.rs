@@ -1,0 +1,165 @@
+//! The page in a real browser: each view of a cluster with jobs, without an error in the console and without a violation
+//! of its content policy. With `LIMO_PICTURES`, a picture of each view is written to that directory.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use limo_tests::{Browser, Cluster, Setup, Submitter, until};
+
+use crate::metrics::{address, get};
+
+/// Variable with the directory of the pictures.
+const PICTURES: &str = "LIMO_PICTURES";
+
+/// A cluster with limits, changing prices and jobs in several states.
+fn cluster() -> (Cluster, Submitter, [u64; 2]) {
+    let cluster = Setup::nodes(3, 4).master(&["--web", "127.0.0.1:0", "--policy", "easy"]).start();
+    let submitter = cluster.submitter();
+    submitter.lconf(&["set", "limits", "20W", "1kW"]).succeeded();
+    std::fs::write(submitter.path("prices.csv"), prices()).expect("written");
+    submitter.lconf(&["set", "price", "prices.csv"]).succeeded();
+    submitter.lconf(&["set", "budget", "1kWh", "--until", "now+1h"]).succeeded();
+    for command in ["true", "false", "true"] {
+        submitter.wait(submitter.detach(&["-J", "solver", command]));
+    }
+    let running = submitter.detach(&["-c", "3", "-t", "1h", "-J", "render", "sleep", "1000"]);
+    let second = submitter.detach(&["-c", "4", "-t", "2h", "-J", "train", "sleep", "1000"]);
+    for job in [running, second] {
+        until("the job runs", || (submitter.state(job) == "running").then_some(()));
+    }
+    let waiting = submitter.detach(&["-N", "3", "-t", "30min", "-J", "wide", "true"]);
+    submitter.detach(&["--hold", "-J", "<b>held</b>", "true"]);
+    (cluster, submitter, [running, waiting])
+}
+
+/// Prices of each hour from yesterday to the day after tomorrow, some below zero.
+fn prices() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970").as_secs();
+    let hour = i64::try_from(now / 3_600).expect("it fits");
+    let line = |offset: i64| {
+        let at = jiff::Timestamp::from_second((hour + offset) * 3_600).expect("a time");
+        // High in the evening and below zero at noon.
+        let of_day = (hour + offset).rem_euclid(24);
+        format!("{at},{} EUR/MWh\n", [60, 55, 50, 55, 70, 90, 80, 40, 10, -15, -20, 5][(of_day / 2) as usize])
+    };
+    "time,price\n".to_owned() + &(-30..40).map(line).collect::<String>()
+}
+
+/// Opens a view, and checks that its console is silent.
+fn visit(browser: &Browser, address: &str, path: &str) {
+    browser.go(&format!("http://{address}{path}"));
+    let view = path.split('?').next().unwrap_or_default();
+    browser.until(&format!("{path} is shown"), &format!("document.body?.dataset.ready === '{view}'"));
+    assert_eq!(browser.complaints(), Vec::<String>::new(), "{path}");
+}
+
+fn take_picture(browser: &Browser, name: &str) {
+    let Some(directory) = std::env::var_os(PICTURES) else { return };
+    let file = std::fs::File::create(PathBuf::from(directory).join(format!("{name}.png"))).expect("writable");
+    let mut decode = Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(file).spawn().expect("base64 runs");
+    let mut input = decode.stdin.take().expect("piped");
+    std::io::Write::write_all(&mut input, browser.picture().as_bytes()).expect("read");
+    drop(input);
+    decode.wait().expect("it ends");
+}
+
+#[test]
+fn each_view_shows_the_cluster_without_an_error_of_the_browser() {
+    let Some(browser) = Browser::open() else { return };
+    let (cluster, _submitter, [running, waiting]) = cluster();
+    let address = address(&cluster);
+    let shows = |path: &str, words: &[&str]| {
+        visit(&browser, &address, path);
+        let text = browser.text();
+        for word in words {
+            assert!(text.contains(word), "{path} shows {word}: {text}");
+        }
+    };
+    shows(
+        "/",
+        &["Draw", "20 W to 1 kW", "2 running", "2 waiting", "estimated", "Price of electricity", "Policy", "easy"],
+    );
+    browser.until("the state follows each second", "document.getElementById('live').innerText.startsWith('live')");
+    let reason = browser.until("the held job has a reason", "document.body.innerText.includes('held')");
+    assert_eq!(reason, true);
+    take_picture(&browser, "overview");
+    let drawn = "(() => { const c = document.getElementById('price'); const d = c.getContext('2d')\
+                 .getImageData(0, 0, c.width, c.height).data; return d.some((v) => v > 0); })()";
+    assert_eq!(browser.run(&format!("return {drawn};")), true, "the prices are drawn");
+    browser.run("document.querySelector('details').open = true;");
+    browser.until("the table behind the draw is there", "document.querySelector('details table') !== null");
+    shows("/jobs", &["render", "train", "wide", "<b>held</b>", "running", "waiting", "estimated", "50 jobs a page"]);
+    take_picture(&browser, "jobs");
+    shows("/jobs?state=running", &["render", "train"]);
+    assert!(!browser.text().contains("wide"), "the filter of the address holds");
+    shows("/jobs?over=true", &["solver", "completed", "failed", "exited with code 1"]);
+    take_picture(&browser, "finished");
+    shows(&format!("/jobs/{waiting}"), &["wide", "waiting", "Where it could run", "Obstacle"]);
+    take_picture(&browser, "job");
+    shows(&format!("/jobs/{running}"), &["render", "sleep 1000", "Energy above idle", "estimated"]);
+    for by in ["draw", "state", "cap", "cores"] {
+        shows(&format!("/nodes?by={by}"), &["3 nodes", "n1", "n2", "n3", "up", "3 of 4"]);
+    }
+    shows("/nodes", &["estimated"]);
+    take_picture(&browser, "nodes");
+    shows("/plan", &["render", "train", "on nodes"]);
+    browser.until("the waiting job is planned", "document.body.innerText.includes('wide')");
+    take_picture(&browser, "plan");
+    shows("/energy", &["Total", "Saved", "User"]);
+    shows("/energy?by=day&days=7", &["Total", "Day"]);
+    take_picture(&browser, "energy");
+    shows("/changes", &["limits", "price", "lconf undo"]);
+    take_picture(&browser, "changes");
+    let bad = format!("http://{address}/jobs?state=asleep");
+    browser.go(&bad);
+    browser.until("the error is shown", "document.querySelector('[role=alert]')?.innerText.includes('state=asleep')");
+}
+
+#[test]
+fn links_filters_and_keys_work_within_the_page() {
+    let Some(browser) = Browser::open() else { return };
+    let (cluster, _submitter, [running, _]) = cluster();
+    let address = address(&cluster);
+    visit(&browser, &address, "/");
+    browser.run("document.querySelector('nav a[href=\"/jobs\"]').click();");
+    browser.until("the list is shown", "document.body.dataset.ready === '/jobs' && location.pathname === '/jobs'");
+    browser.run("const s = document.querySelector('select[name=state]'); s.value = 'running'; s.dispatchEvent(new Event('change', { bubbles: true }));");
+    browser
+        .until("the filter is in the address", "location.search === '?state=running' && document.body.dataset.ready");
+    browser.run(&format!("document.querySelector('a[href=\"/jobs/{running}\"]').click();"));
+    browser.until("the job is shown", &format!("document.body.dataset.ready === '/jobs/{running}'"));
+    browser.run("history.back();");
+    browser.until(
+        "the filter is back",
+        "location.search === '?state=running' && document.querySelector('select[name=state]')?.value === 'running'",
+    );
+    visit(&browser, &address, "/nodes");
+    browser.run(
+        "const map = document.getElementById('map'); map.focus(); for (let i = 0; i < 60; i++) { \
+         map.dispatchEvent(new KeyboardEvent('keydown', { key: i < 30 ? 'ArrowLeft' : 'ArrowUp', bubbles: true })); }",
+    );
+    for _ in 0..40 {
+        browser.run("document.getElementById('map').dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowLeft', bubbles: true }));");
+    }
+    browser.until(
+        "the keys show a node",
+        "!document.getElementById('tip').hidden && document.getElementById('tip').innerText.includes('n1')",
+    );
+    browser.resize(420, 800);
+    visit(&browser, &address, "/");
+    let overflow = browser.run("return document.documentElement.scrollWidth - innerWidth;").as_i64();
+    assert!(overflow <= Some(0), "the page fits a small screen: {overflow:?}");
+    take_picture(&browser, "small");
+    assert_eq!(browser.complaints(), Vec::<String>::new());
+}
+
+#[test]
+fn the_page_has_its_policy_and_refuses_foreign_hosts() {
+    let cluster = Setup::nodes(1, 1).master(&["--web", "127.0.0.1:0"]).start();
+    let address = address(&cluster);
+    let port = address.rsplit_once(':').expect("a port").1;
+    let (status, body) = get(&address, "/", &address);
+    assert!(status == "HTTP/1.1 200 OK" && body.contains("<title>Limo</title>") && !body.contains("<style"), "{body}");
+    assert_eq!(get(&address, "/", &format!("evil.example:{port}")).0, "HTTP/1.1 403 Forbidden");
+    assert_eq!(get(&address, "/main.js", &format!("evil.example:{port}")).0, "HTTP/1.1 403 Forbidden");
+}
