@@ -37,7 +37,7 @@ use crate::renewal;
 use crate::signs::Signs;
 use crate::store::Store;
 use crate::wake::Waker;
-use crate::web::{self, Timings};
+use crate::web::{self, Page, Timings};
 use configuration::Configuration;
 use sources::{Happened, Sources};
 
@@ -78,14 +78,15 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let (arriving, arrivals) = channel(READ_AHEAD);
     let limits = settings.connections.within(descriptors.hard);
     let door = Door::new(&listeners, (identity, settings.admin_group.clone()), limits, audit.clone(), arriving);
-    let asked = match settings.web {
+    let (page, asked) = match settings.web {
         Some(address) => {
-            let (address, asked) = web::start(address, timings.clone(), door.clone())?;
+            let (page, asked) = web::start(address, timings.clone(), door.clone())?;
+            let address = page.address();
             listen::write_address(&settings.state_dir.join("web-address"), &address.to_string())?;
             tracing::info!(%address, "serving the page and metrics");
-            Some(asked)
+            (Some(page), Some(asked))
         }
-        None => None,
+        None => (None, None),
     };
     let (telling, words) = channel(READ_AHEAD);
     // The sources end with this function.
@@ -125,6 +126,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
         waker,
         audit,
         timings,
+        page,
         committing: None,
     };
     let sources = Sources {
@@ -172,6 +174,8 @@ struct Shell {
     waker: Waker,
     audit: Audit,
     timings: Timings,
+    /// The page, if it is served.
+    page: Option<Page>,
     /// Begin of the commit that the journal is writing.
     committing: Option<Instant>,
 }
@@ -356,6 +360,10 @@ impl Shell {
             Effect::GiveBack => freed::give_back(),
             Effect::DropBackup => self.store.drop_backup(),
             Effect::Part(peer) => self.hang_up(peer),
+            Effect::FindPage(peer, act) => {
+                let report = self.page.as_ref().map(|page| page.report(act)).unwrap_or_default();
+                return Some(Input::PageFound(peer, report));
+            }
             Effect::Wake(node, order) => self.waker.wake(node, order),
             Effect::Audit(entry) => self.audit.add(&entry),
         }

@@ -2,12 +2,14 @@
 //! machine only. It asks the loop of the master for figures, one request at a time, and everything else as a client of
 //! the user who calls.
 
+mod act;
 mod api;
 mod documents;
 mod draw;
 mod entrance;
+mod error;
 mod events;
-mod fault;
+mod keys;
 mod metrics;
 mod overview;
 mod page;
@@ -17,7 +19,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use axum::extract::{Request, State};
@@ -29,7 +31,7 @@ use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use limo_proto::{Principal, Socket};
+use limo_proto::{Principal, Socket, WebReport};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Semaphore, oneshot};
@@ -37,8 +39,9 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::controller::Figures;
 use crate::listen::Door;
 use entrance::Entrance;
+use error::ApiError;
 use events::Events;
-use fault::Fault;
+use keys::Keys;
 pub use metrics::Timings;
 
 /// Most connections at a time; others wait to be accepted.
@@ -64,23 +67,45 @@ struct Web {
     timings: Timings,
     entrance: Entrance,
     events: Events,
+    keys: Arc<Keys>,
 }
 
 /// The caller of a connection.
 #[derive(Clone)]
-struct Caller {
+struct WebCaller {
     /// The user of this machine at the other end; `None` if the kernel knows none.
     user: Option<Principal>,
     /// True while the answer is a stream of events, which has no end.
     watches: Arc<AtomicBool>,
 }
 
-/// Listens on an address of this machine, and serves until the receiver is dropped. Returns the bound address and the
+/// The served page, for the loop of the master.
+pub struct Page {
+    address: SocketAddr,
+    keys: Arc<Keys>,
+}
+
+impl Page {
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the address, and a code with which this user may act.
+    pub fn report(&self, act: Option<u32>) -> WebReport {
+        let code = act.and_then(|uid| {
+            let code = self.keys.code(uid, Instant::now());
+            code.inspect_err(|error| tracing::error!(%error, "the kernel has no random bytes")).ok()
+        });
+        WebReport { address: Some(self.address.to_string()), code }
+    }
+}
+
+/// Listens on an address of this machine, and serves until the receiver is dropped. Returns the page and the
 /// callers who wait for figures. Has to be called in the runtime of the loop.
 ///
 /// # Errors
 /// If the address is not available, or the thread cannot start.
-pub fn start(address: SocketAddr, timings: Timings, door: Door) -> Result<(SocketAddr, Receiver<Asker>)> {
+pub fn start(address: SocketAddr, timings: Timings, door: Door) -> Result<(Page, Receiver<Asker>)> {
     let listener =
         std::net::TcpListener::bind(address).with_context(|| format!("cannot serve the page on {address}"))?;
     let bound = listener.local_addr().context("cannot find the own address")?;
@@ -90,7 +115,9 @@ pub fn start(address: SocketAddr, timings: Timings, door: Door) -> Result<(Socke
     let port = bound.port();
     let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")];
     let entrance = Entrance::new(door, tokio::runtime::Handle::current());
-    let web = Arc::new(Web { hosts, askers, timings, entrance, events: Events::default() });
+    let keys = Arc::<Keys>::default();
+    let page = Page { address: bound, keys: Arc::clone(&keys) };
+    let web = Arc::new(Web { hosts, askers, timings, entrance, events: Events::default(), keys });
     let serve = move || {
         runtime.block_on(async {
             match TcpListener::from_std(listener) {
@@ -103,7 +130,7 @@ pub fn start(address: SocketAddr, timings: Timings, door: Door) -> Result<(Socke
         });
     };
     thread::Builder::new().name("web".to_owned()).spawn(serve).context("cannot start the thread of the web server")?;
-    Ok((bound, asked))
+    Ok((page, asked))
 }
 
 async fn accept(listener: TcpListener, web: Arc<Web>) {
@@ -111,6 +138,7 @@ async fn accept(listener: TcpListener, web: Arc<Web>) {
         .route("/metrics", get(metrics))
         .merge(api::router())
         .merge(page::router())
+        .route("/act", get(act::enter))
         .layer(middleware::from_fn_with_state(Arc::clone(&web), only_here))
         .with_state(web);
     let places = Arc::new(Semaphore::new(CONNECTIONS));
@@ -138,7 +166,7 @@ async fn serve(stream: TcpStream, router: Router) {
     let socket = Socket::from(stream);
     let user = socket.principal().await.ok().flatten();
     let Socket::Tcp(stream) = socket else { return };
-    let caller = Caller { user, watches: Arc::default() };
+    let caller = WebCaller { user, watches: Arc::default() };
     let watches = Arc::clone(&caller.watches);
     let mut http = http1::Builder::new();
     http.keep_alive(false).timer(TokioTimer::new());

@@ -46,6 +46,7 @@ mod suspension;
 mod tls;
 mod trust;
 mod users;
+mod web;
 mod writer;
 
 pub use backup::{BACKUP_PART, BackupFile, BackupReport, JournalSizes};
@@ -100,4 +101,5 @@ pub use suspension::Suspension;
 pub use tls::{ListenerConfig, TlsSocket};
 pub use trust::{ServiceUserError, Trusted};
 pub use users::{FairshareChange, UserReport, UsersChange, UsersReport};
+pub use web::{WebQuery, WebReport};
 pub use writer::{SignWriter, Writer};

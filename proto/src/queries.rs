@@ -16,6 +16,7 @@ use crate::readings::{ReadingsQuery, ReadingsReport};
 use crate::report::{JobReport, NodeDetail, NodeReport, Status};
 use crate::select::{Finished, JobFilter, ListingQuery, Selection};
 use crate::users::UsersReport;
+use crate::web::{WebQuery, WebReport};
 
 /// A query of some type, with the type of its answer.
 pub trait Asking: Into<Query> {
@@ -79,6 +80,7 @@ macro_rules! for_each_query {
             Groups(GroupsQuery), Heavy, Vec<GroupReport>: match { Answer::Groups(groups) => groups };
             Listing(ListingQuery), Heavy, HistoryPage: match { Answer::History { jobs, more } => HistoryPage { jobs, more } };
             Plan(PlanQuery), Heavy, PlanReport: match { Answer::Plan(report) => *report };
+            Web(WebQuery), Light, WebReport: match { Answer::Web(report) => report };
         }
     };
 }
@@ -295,6 +297,8 @@ pub enum Answer {
     Groups(Vec<GroupReport>),
     /// Answer to [`PlanQuery`].
     Plan(Box<PlanReport>),
+    /// Answer to [`WebQuery`].
+    Web(WebReport),
 }
 
 impl Answer {

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use limo_requirements::{Requirement, skip};
 use serde_json::{Value, json};
 
-use crate::until::until;
+use crate::until::{LIMIT, until};
 
 /// Size of the window in pixels.
 const SCREEN: (u32, u32) = (1280, 900);
@@ -32,8 +32,9 @@ impl Browser {
         let mut command = Command::new("chromedriver");
         let mut driver = command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs");
         let lines = BufReader::new(driver.stdout.take().expect("piped")).lines().map_while(Result::ok);
-        let port =
-            lines.filter_map(|line| Some(line.split_once(" on port ")?.1.trim_end_matches('.').to_owned())).next();
+        let port = lines
+            .filter_map(|line| Some(line.split_once("successfully on port ")?.1.trim_end_matches('.').to_owned()))
+            .next();
         let address = format!("127.0.0.1:{}", port.expect("the driver names its port"));
         let mut browser = Self { driver, address, session: String::new() };
         let (width, height) = SCREEN;
@@ -54,19 +55,18 @@ impl Browser {
 
     /// Sends a command to the driver; returns its value.
     fn call(&self, method: &str, path: &str, body: &Value) -> Value {
-        let text = if method == "GET" { String::new() } else { body.to_string() };
+        let text = if method == "POST" { body.to_string() } else { String::new() };
         let mut stream = TcpStream::connect(&self.address).expect("the driver listens");
         let (host, length) = (&self.address, text.len());
-        write!(
-            stream,
+        // The driver reads the head of a request at once.
+        let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\
              Connection: close\r\n\r\n{text}"
-        )
-        .expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("an answer");
-        let body = answer.split_once("\r\n\r\n").expect("a head").1;
-        let answer: Value = serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {answer}"));
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        stream.set_read_timeout(Some(LIMIT)).expect("a time above zero");
+        let body = read(stream);
+        let answer: Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}"));
         assert!(answer["value"]["error"].is_null(), "{method} {path}: {}", answer["value"]);
         answer["value"].clone()
     }
@@ -116,6 +116,27 @@ impl Browser {
         let loud = entries.filter(|entry| entry["level"] == "SEVERE" || entry["level"] == "WARNING");
         loud.map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
     }
+}
+
+/// Reads an answer; returns its body. The driver may keep the connection open.
+fn read(stream: TcpStream) -> String {
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("a line of the head");
+        match line.trim_end().split_once(':') {
+            Some((name, value)) if name.eq_ignore_ascii_case("content-length") => {
+                length = value.trim().parse().expect("a length");
+            }
+            Some(_) => {}
+            None if line.trim_end().is_empty() => break,
+            None => {}
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).expect("the body");
+    String::from_utf8(body).expect("UTF-8")
 }
 
 impl Drop for Browser {

@@ -1,7 +1,7 @@
 //! Lists of unfinished jobs in an order, a page at a time. A page takes one look at each job, in slices, and keeps only
 //! as many jobs as the page has.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use limo_model::{Cores, JobId, Span};
 use limo_proto::{Answer, JobOrder, ListingQuery};
@@ -55,7 +55,7 @@ impl Controller {
     /// Looks at one slice of jobs. Returns true after the last one.
     pub(super) fn list(&self, listing: &mut Listing) -> bool {
         let filter = listing.query.filter.clone();
-        let (sieve, states) = (Sieve::new(&filter), filter.states.iter().collect::<HashSet<_>>());
+        let (sieve, states) = (Sieve::new(&filter), filter.states.iter().collect::<BTreeSet<_>>());
         let mut reports = 0;
         let mut jobs = self.tx.core.jobs_from(listing.next);
         for (id, job) in jobs.by_ref().take(LOOKS) {

@@ -1,4 +1,4 @@
-//! `/api/v1`: questions to the master, with answers as `lq --json` has them. Reads only. `docs/openapi.json` describes
+//! `/api/v1`: questions to the master, with answers as `lq --json` has them. `docs/openapi.json` describes
 //! the routes and the answers.
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
 use limo_json::{ChangeJson, Clock, EnergyJson, ExplanationJson, JobJson, NodeJson, SCHEMA};
 use limo_model::{JobId, Span, Time};
@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::documents::{ChangesPageJson, DrawJson, JobDetailJson, JobsPageJson, MapJson, NodesPageJson, PlanJson};
 use super::overview::OverviewJson;
 use super::parameters::Parameters;
-use super::{Caller, Fault, Web, draw};
+use super::{ApiError, Web, WebCaller, act, draw};
 
 /// Description of the API.
 const DESCRIPTION: &str = include_str!("../../../docs/openapi.json");
@@ -49,7 +49,7 @@ const STATES: [JobState; 13] = [
 ];
 
 /// Returns each route below the root of the API.
-fn routes() -> [(&'static str, MethodRouter<Arc<Web>>); 11] {
+fn routes() -> [(&'static str, MethodRouter<Arc<Web>>); 14] {
     [
         ("/openapi.json", get(description)),
         ("/overview", get(overview)),
@@ -62,6 +62,9 @@ fn routes() -> [(&'static str, MethodRouter<Arc<Web>>); 11] {
         ("/draw", get(drawn)),
         ("/energy", get(energy)),
         ("/changes", get(changes)),
+        ("/session", get(act::session)),
+        ("/jobs/{id}/{action}", post(act::job)),
+        ("/changes/{number}/undo", post(act::undo)),
     ]
 }
 
@@ -70,16 +73,16 @@ pub fn router() -> Router<Arc<Web>> {
     Router::new().nest("/api/v1", all.fallback(unknown).method_not_allowed_fallback(wrong_method))
 }
 
-async fn unknown(uri: Uri) -> Fault {
-    Fault::new(StatusCode::NOT_FOUND, format!("there is no {}: see /api/v1/openapi.json", uri.path()))
+async fn unknown(uri: Uri) -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, format!("there is no {}: see /api/v1/openapi.json", uri.path()))
 }
 
-async fn wrong_method() -> Fault {
-    Fault::new(StatusCode::METHOD_NOT_ALLOWED, "only GET is possible here")
+async fn wrong_method() -> ApiError {
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "this method is not possible here")
 }
 
-fn json(document: &impl Serialize) -> Result<Response, Fault> {
-    let failed = |error: serde_json::Error| Fault::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
+pub fn json(document: &impl Serialize) -> Result<Response, ApiError> {
+    let failed = |error: serde_json::Error| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
     let text = serde_json::to_vec(document).map_err(failed)?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
@@ -88,28 +91,28 @@ async fn description() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], DESCRIPTION).into_response()
 }
 
-async fn overview(State(web): State<Arc<Web>>, uri: Uri) -> Result<Response, Fault> {
+async fn overview(State(web): State<Arc<Web>>, uri: Uri) -> Result<Response, ApiError> {
     Parameters::of(&uri)?.end()?;
-    let (figures, _) = web.figures().await.ok_or_else(Fault::stopping)?;
+    let (figures, _) = web.figures().await.ok_or_else(ApiError::stopping)?;
     json(&OverviewJson::new(&figures))
 }
 
-async fn map(State(web): State<Arc<Web>>, uri: Uri) -> Result<Response, Fault> {
+async fn map(State(web): State<Arc<Web>>, uri: Uri) -> Result<Response, ApiError> {
     Parameters::of(&uri)?.end()?;
-    let (figures, _) = web.figures().await.ok_or_else(Fault::stopping)?;
+    let (figures, _) = web.figures().await.ok_or_else(ApiError::stopping)?;
     json(&MapJson::new(&figures))
 }
 
-async fn events(State(web): State<Arc<Web>>, Extension(caller): Extension<Caller>) -> Result<Response, Fault> {
+async fn events(State(web): State<Arc<Web>>, Extension(caller): Extension<WebCaller>) -> Result<Response, ApiError> {
     web.events.watch(&caller)
 }
 
 /// Takes the filters of jobs.
-fn filter(query: &mut Parameters) -> Result<JobFilter, Fault> {
+fn filter(query: &mut Parameters) -> Result<JobFilter, ApiError> {
     let state = |word: &String| {
         let known = || STATES.map(JobState::name).join(", ");
         let found = STATES.into_iter().find(|state| state.name() == word);
-        found.ok_or_else(|| Fault::bad(format!("state={word}: it must be one of {}", known())))
+        found.ok_or_else(|| ApiError::bad(format!("state={word}: it must be one of {}", known())))
     };
     Ok(JobFilter {
         users: query.list("user"),
@@ -121,33 +124,37 @@ fn filter(query: &mut Parameters) -> Result<JobFilter, Fault> {
 }
 
 /// Takes the cursor of a page: a value and a number.
-fn cursor(query: &mut Parameters) -> Result<Option<(i64, u64)>, Fault> {
+fn cursor(query: &mut Parameters) -> Result<Option<(i64, u64)>, ApiError> {
     let Some(text) = query.one("cursor")? else { return Ok(None) };
     let parsed = text.split_once('.').and_then(|(value, number)| Some((value.parse().ok()?, number.parse().ok()?)));
-    parsed.map(Some).ok_or_else(|| Fault::bad(format!("cursor={text}: it must be the cursor of the page before")))
+    parsed.map(Some).ok_or_else(|| ApiError::bad(format!("cursor={text}: it must be the cursor of the page before")))
 }
 
 /// Takes a range of time, which ends now and has this length unless the request says otherwise.
-fn range(query: &mut Parameters, (before, after): (Span, Span)) -> Result<(Time, Time), Fault> {
+fn range(query: &mut Parameters, (before, after): (Span, Span)) -> Result<(Time, Time), ApiError> {
     let now = crate::serve::now();
     let from = query.time("from_unix_ms")?.unwrap_or(now - before);
     let until = query.time("until_unix_ms")?.unwrap_or(now + after);
     if until <= from {
-        return Err(Fault::bad("until_unix_ms is not after from_unix_ms"));
+        return Err(ApiError::bad("until_unix_ms is not after from_unix_ms"));
     }
     if until - from > Span::from_secs(DAYS * 86_400) {
-        return Err(Fault::bad(format!("the range is longer than {DAYS} days")));
+        return Err(ApiError::bad(format!("the range is longer than {DAYS} days")));
     }
     Ok((from, until))
 }
 
-async fn jobs(State(web): State<Arc<Web>>, Extension(caller): Extension<Caller>, uri: Uri) -> Result<Response, Fault> {
+async fn jobs(
+    State(web): State<Arc<Web>>,
+    Extension(caller): Extension<WebCaller>,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     let mut query = Parameters::of(&uri)?;
     let filter = filter(&mut query)?;
     let over = query.word("over", &[("true", true), ("false", false)])?.unwrap_or(false);
     let limit = query.number("limit", 1..=MOST_ROWS)?.unwrap_or(ROWS);
     let after = cursor(&mut query)?;
-    let refused = |error| Fault::of(error, StatusCode::BAD_REQUEST);
+    let refused = |error| ApiError::of(error, StatusCode::BAD_REQUEST);
     let (jobs, more, key): (Vec<JobReport>, bool, Box<dyn Fn(&JobReport) -> i64 + Send>) = if over {
         let (since, until) = (query.time("from_unix_ms")?, query.time("until_unix_ms")?);
         query.end()?;
@@ -178,16 +185,16 @@ async fn jobs(State(web): State<Arc<Web>>, Extension(caller): Extension<Caller>,
 
 async fn job(
     State(web): State<Arc<Web>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<WebCaller>,
     Path(id): Path<String>,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     Parameters::of(&uri)?.end()?;
-    let id = id.parse().map(JobId).map_err(|_| Fault::bad("the number of a job is a whole number"))?;
+    let id = id.parse().map(JobId).map_err(|_| ApiError::bad("the number of a job is a whole number"))?;
     let mut line = web.entrance.connect(&caller).await?;
-    let absent = |error| Fault::of(error, StatusCode::NOT_FOUND);
+    let absent = |error| ApiError::of(error, StatusCode::NOT_FOUND);
     let report = line.ask(JobQuery(id)).await.map_err(absent)?.pop();
-    let report = report.ok_or_else(|| Fault::new(StatusCode::NOT_FOUND, format!("there is no job {id}")))?;
+    let report = report.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, format!("there is no job {id}")))?;
     let clock = Clock::system();
     let explanation = if report.state == JobState::Waiting {
         // The job may have ended since.
@@ -198,13 +205,17 @@ async fn job(
     json(&JobDetailJson { schema: SCHEMA, job: JobJson::new(&report, &clock), explanation })
 }
 
-async fn nodes(State(web): State<Arc<Web>>, Extension(caller): Extension<Caller>, uri: Uri) -> Result<Response, Fault> {
+async fn nodes(
+    State(web): State<Arc<Web>>,
+    Extension(caller): Extension<WebCaller>,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     let mut query = Parameters::of(&uri)?;
     let (names, states) = (query.list("node"), query.list("state"));
     let limit = query.number("limit", 1..=MOST_ROWS)?.unwrap_or(ROWS) as usize;
     let after = query.one("cursor")?;
     query.end()?;
-    let refused = |error| Fault::of(error, StatusCode::BAD_REQUEST);
+    let refused = |error| ApiError::of(error, StatusCode::BAD_REQUEST);
     let mut all = web.entrance.connect(&caller).await?.ask(NodesQuery).await.map_err(refused)?;
     all.retain(|node| {
         (names.is_empty() || names.contains(&node.name))
@@ -217,22 +228,30 @@ async fn nodes(State(web): State<Arc<Web>>, Extension(caller): Extension<Caller>
     json(&NodesPageJson { schema: SCHEMA, nodes, cursor })
 }
 
-async fn plan(State(web): State<Arc<Web>>, Extension(caller): Extension<Caller>, uri: Uri) -> Result<Response, Fault> {
+async fn plan(
+    State(web): State<Arc<Web>>,
+    Extension(caller): Extension<WebCaller>,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     let mut query = Parameters::of(&uri)?;
     let day = Span::from_secs(86_400);
     let (from, until) = range(&mut query, (day, day))?;
     query.end()?;
-    let refused = |error| Fault::of(error, StatusCode::BAD_REQUEST);
+    let refused = |error| ApiError::of(error, StatusCode::BAD_REQUEST);
     let report = web.entrance.connect(&caller).await?.ask(PlanQuery { from, until }).await.map_err(refused)?;
     json(&PlanJson::new(report, crate::serve::now()))
 }
 
-async fn drawn(State(web): State<Arc<Web>>, Extension(caller): Extension<Caller>, uri: Uri) -> Result<Response, Fault> {
+async fn drawn(
+    State(web): State<Arc<Web>>,
+    Extension(caller): Extension<WebCaller>,
+    uri: Uri,
+) -> Result<Response, ApiError> {
     let mut query = Parameters::of(&uri)?;
     let (from, until) = range(&mut query, (Span::from_secs(86_400), Span::ZERO))?;
     let node = query.one("node")?;
     query.end()?;
-    let refused = |error| Fault::of(error, StatusCode::BAD_REQUEST);
+    let refused = |error| ApiError::of(error, StatusCode::BAD_REQUEST);
     let question = ReadingsQuery { node, from, until };
     let report = web.entrance.connect(&caller).await?.ask(question).await.map_err(refused)?;
     let width = draw::width(from, until);
@@ -242,9 +261,9 @@ async fn drawn(State(web): State<Arc<Web>>, Extension(caller): Extension<Caller>
 
 async fn energy(
     State(web): State<Arc<Web>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<WebCaller>,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let mut query = Parameters::of(&uri)?;
     let (since, until) = range(&mut query, (Span::from_secs(30 * 86_400), Span::ZERO))?;
     let by = query.one("by")?.unwrap_or_else(|| "user".to_owned());
@@ -258,30 +277,30 @@ async fn energy(
         "node" => EnergyBy::Node,
         "group" => EnergyBy::Group,
         "state" => EnergyBy::State,
-        "day" => EnergyBy::Days(clock.days(since, until).map_err(|error| Fault::bad(error.to_string()))?),
+        "day" => EnergyBy::Days(clock.days(since, until).map_err(|error| ApiError::bad(error.to_string()))?),
         other => {
             let known = "user, application, job, node, group, state or day";
-            return Err(Fault::bad(format!("by={other}: it must be {known}")));
+            return Err(ApiError::bad(format!("by={other}: it must be {known}")));
         }
     };
     let range = (Some(since), Some(until));
     let question = EnergyQuery { by: by.clone(), filter: JobFilter::default(), since: range.0, until: range.1, limit };
-    let refused = |error| Fault::of(error, StatusCode::BAD_REQUEST);
+    let refused = |error| ApiError::of(error, StatusCode::BAD_REQUEST);
     let report = web.entrance.connect(&caller).await?.ask(question).await.map_err(refused)?;
     json(&EnergyJson::new(&by, range, &report, &clock))
 }
 
 async fn changes(
     State(web): State<Arc<Web>>,
-    Extension(caller): Extension<Caller>,
+    Extension(caller): Extension<WebCaller>,
     uri: Uri,
-) -> Result<Response, Fault> {
+) -> Result<Response, ApiError> {
     let mut query = Parameters::of(&uri)?;
     let limit = query.number("limit", 1..=MOST_ROWS)?.unwrap_or(ROWS);
     let (since, by) = (query.time("from_unix_ms")?, query.one("by")?);
     let before = query.number("cursor", 1..=u64::MAX)?;
     query.end()?;
-    let refused = |error| Fault::of(error, StatusCode::BAD_REQUEST);
+    let refused = |error| ApiError::of(error, StatusCode::BAD_REQUEST);
     let question = ChangesQuery { since, by, before, limit };
     let page = web.entrance.connect(&caller).await?.ask(question).await.map_err(refused)?;
     let cursor = page.changes.last().filter(|_| page.more).map(|last| last.number.to_string());

@@ -6,7 +6,7 @@ use limo_proto::{ClientToMaster, Connection, MasterToClient, Principal, Role, So
 use tokio::net::UnixStream;
 use tokio::runtime::Handle;
 
-use super::{Caller, Fault};
+use super::{ApiError, WebCaller};
 use crate::listen::Door;
 
 /// A connection of the web server to the controller.
@@ -28,11 +28,13 @@ impl Entrance {
     ///
     /// # Errors
     /// If the kernel knows no user, the user has too many connections, or the master is stopping.
-    pub async fn connect(&self, caller: &Caller) -> Result<Line, Fault> {
-        let unknown = || Fault::new(StatusCode::FORBIDDEN, "the kernel knows no user of this machine for the caller");
+    pub async fn connect(&self, caller: &WebCaller) -> Result<Line, ApiError> {
+        let unknown =
+            || ApiError::new(StatusCode::FORBIDDEN, "the kernel knows no user of this machine for the caller");
         let socket = self.socket(caller.user.ok_or_else(unknown)?);
-        let socket = socket.map_err(|error| Fault::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
-        let refused = |error: limo_proto::ConnectionError| Fault::new(StatusCode::TOO_MANY_REQUESTS, error.to_string());
+        let socket = socket.map_err(|error| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string()))?;
+        let refused =
+            |error: limo_proto::ConnectionError| ApiError::new(StatusCode::TOO_MANY_REQUESTS, error.to_string());
         connect_over(socket, Role::Client).await.map_err(refused)
     }
 

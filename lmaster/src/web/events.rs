@@ -14,7 +14,7 @@ use futures_util::stream;
 use tokio::sync::watch;
 
 use super::overview::OverviewJson;
-use super::{Caller, Fault, Web};
+use super::{ApiError, Web, WebCaller};
 
 /// Time between two events.
 const EVERY: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ impl Drop for Seat {
 }
 
 impl Events {
-    fn take_seat(&self, user: u32) -> Result<Seat, Fault> {
+    fn take_seat(&self, user: u32) -> Result<Seat, ApiError> {
         let mut watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
         let all: usize = watchers.values().sum();
         let own = watchers.get(&user).copied().unwrap_or_default();
@@ -63,15 +63,16 @@ impl Events {
             let reason = format!(
                 "there are {all} watchers, {own} of them yours: the limits are {WATCHERS} and {WATCHERS_PER_USER}"
             );
-            return Err(Fault::new(StatusCode::TOO_MANY_REQUESTS, reason));
+            return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, reason));
         }
         watchers.insert(user, own + 1);
         Ok(Seat { user, watchers: Arc::clone(&self.watchers) })
     }
 
     /// Answers with a stream of events that ends with the connection.
-    pub fn watch(&self, caller: &Caller) -> Result<Response, Fault> {
-        let unknown = || Fault::new(StatusCode::FORBIDDEN, "the kernel knows no user of this machine for the caller");
+    pub fn watch(&self, caller: &WebCaller) -> Result<Response, ApiError> {
+        let unknown =
+            || ApiError::new(StatusCode::FORBIDDEN, "the kernel knows no user of this machine for the caller");
         let seat = self.take_seat(caller.user.ok_or_else(unknown)?.uid)?;
         caller.watches.store(true, Ordering::Relaxed);
         let newest = self.newest.subscribe();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Energy, Money, Power, Time};
+use limo_model::{Band, Money, Power, Time};
 use limo_proto::{BudgetAccount, FeedReport, GroupDraw};
 use serde::Serialize;
 
@@ -100,12 +100,12 @@ pub fn high(band: Band) -> Option<f64> {
 
 fn account(account: &BudgetAccount) -> AccountJson {
     AccountJson {
-        begin_unix_ms: account.budget.begin().unix_ms(),
-        end_unix_ms: account.budget.end().unix_ms(),
-        energy_j: account.budget.energy().joules(),
+        begin_unix_ms: account.budget.from.unix_ms(),
+        end_unix_ms: account.budget.until.unix_ms(),
+        energy_j: account.budget.energy.joules(),
         released_j: account.released.joules(),
         spent_j: account.spent.joules(),
-        reserved_j: Energy::joules(account.reserved),
+        reserved_j: account.reserved.joules(),
     }
 }
 

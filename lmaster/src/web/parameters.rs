@@ -7,7 +7,7 @@ use std::str::FromStr;
 use axum::http::Uri;
 use limo_model::Time;
 
-use super::Fault;
+use super::ApiError;
 
 /// Longest query in bytes.
 const LENGTH_LIMIT: usize = 4_096;
@@ -19,10 +19,10 @@ pub struct Parameters(Vec<(String, String)>);
 impl Parameters {
     /// # Errors
     /// If the query is longer than [`LENGTH_LIMIT`].
-    pub fn of(uri: &Uri) -> Result<Self, Fault> {
+    pub fn of(uri: &Uri) -> Result<Self, ApiError> {
         let query = uri.query().unwrap_or_default();
         if query.len() > LENGTH_LIMIT {
-            return Err(Fault::bad(format!("the query has {} bytes: the limit is {LENGTH_LIMIT}", query.len())));
+            return Err(ApiError::bad(format!("the query has {} bytes: the limit is {LENGTH_LIMIT}", query.len())));
         }
         Ok(Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect()))
     }
@@ -40,11 +40,11 @@ impl Parameters {
     ///
     /// # Errors
     /// If it occurs twice.
-    pub fn one(&mut self, name: &str) -> Result<Option<String>, Fault> {
+    pub fn one(&mut self, name: &str) -> Result<Option<String>, ApiError> {
         let Some(at) = self.0.iter().position(|(key, _)| key == name) else { return Ok(None) };
         let (_, value) = self.0.swap_remove(at);
         match self.0.iter().any(|(key, _)| key == name) {
-            true => Err(Fault::bad(format!("`{name}` is given twice"))),
+            true => Err(ApiError::bad(format!("`{name}` is given twice"))),
             false => Ok(Some(value)),
         }
     }
@@ -53,21 +53,21 @@ impl Parameters {
     ///
     /// # Errors
     /// If it is not within the range, or occurs twice.
-    pub fn number<T>(&mut self, name: &str, range: RangeInclusive<T>) -> Result<Option<T>, Fault>
+    pub fn number<T>(&mut self, name: &str, range: RangeInclusive<T>) -> Result<Option<T>, ApiError>
     where
         T: FromStr + PartialOrd + Display,
     {
         let Some(text) = self.one(name)? else { return Ok(None) };
         let number = text.parse::<T>().ok().filter(|number| range.contains(number));
         let (least, most) = (range.start(), range.end());
-        number.map(Some).ok_or_else(|| Fault::bad(format!("{name}={text}: it must be {least} to {most}")))
+        number.map(Some).ok_or_else(|| ApiError::bad(format!("{name}={text}: it must be {least} to {most}")))
     }
 
     /// Takes a time in Unix milliseconds.
     ///
     /// # Errors
     /// If it is not one, or occurs twice.
-    pub fn time(&mut self, name: &str) -> Result<Option<Time>, Fault> {
+    pub fn time(&mut self, name: &str) -> Result<Option<Time>, ApiError> {
         // Up to the year 9999.
         Ok(self.number(name, 0..=253_402_300_799_000)?.map(Time::from_unix_ms))
     }
@@ -76,20 +76,20 @@ impl Parameters {
     ///
     /// # Errors
     /// If it is not in the list, or occurs twice.
-    pub fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, Fault> {
+    pub fn word<T: Copy>(&mut self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ApiError> {
         let Some(text) = self.one(name)? else { return Ok(None) };
         let known = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
-        found.map(Some).ok_or_else(|| Fault::bad(format!("{name}={text}: it must be one of {}", known())))
+        found.map(Some).ok_or_else(|| ApiError::bad(format!("{name}={text}: it must be one of {}", known())))
     }
 
     /// Checks that all parameters were taken.
     ///
     /// # Errors
     /// If one is left, which has an unknown name.
-    pub fn end(self) -> Result<(), Fault> {
+    pub fn end(self) -> Result<(), ApiError> {
         match self.0.first() {
-            Some((name, _)) => Err(Fault::bad(format!("there is no parameter `{name}` here"))),
+            Some((name, _)) => Err(ApiError::bad(format!("there is no parameter `{name}` here"))),
             None => Ok(()),
         }
     }
@@ -99,12 +99,12 @@ impl Parameters {
 mod tests {
     use super::*;
 
-    fn parameters(query: &str) -> Result<Parameters, Fault> {
+    fn parameters(query: &str) -> Result<Parameters, ApiError> {
         let uri = format!("/api/v1/jobs?{query}").parse().expect("a URI");
         Parameters::of(&uri)
     }
 
-    fn reason<T: std::fmt::Debug>(result: Result<T, Fault>) -> String {
+    fn reason<T: std::fmt::Debug>(result: Result<T, ApiError>) -> String {
         format!("{:?}", result.expect_err("refused"))
     }
 

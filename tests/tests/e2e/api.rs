@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use limo_tests::{Cluster, STRANGER, Setup, Stranger, Submitter, until};
+use limo_tests::{Cluster, STRANGER, Setup, Stranger, until};
 use serde_json::Value;
 
 use crate::metrics::{address, get};
@@ -27,7 +27,7 @@ fn refusal(address: &str, path: &str) -> (String, String) {
 }
 
 /// A cluster with limits, prices, a budget and jobs: one ended, one that runs, one that is held, and one that waits.
-fn cluster() -> (Cluster, Submitter, [u64; 4]) {
+fn cluster() -> (Cluster, [u64; 4]) {
     let cluster = Setup::nodes(2, 2).master(&["--web", "127.0.0.1:0"]).start();
     let submitter = cluster.submitter();
     submitter.lconf(&["set", "limits", "10W", "10kW"]).succeeded();
@@ -42,7 +42,7 @@ fn cluster() -> (Cluster, Submitter, [u64; 4]) {
     let held = submitter.detach(&["--hold", "true"]);
     let waiting = submitter.detach(&["-N", "2", "-t", "10min", "true"]);
     until("the job waits", || (submitter.state(waiting) == "waiting").then_some(()));
-    (cluster, submitter, [over, running, held, waiting])
+    (cluster, [over, running, held, waiting])
 }
 
 /// Checks that a value fits a schema of the description: all keys are there, and no others.
@@ -88,7 +88,7 @@ fn fits(all: &Value, schema: &Value, value: &Value, place: &str) {
 
 #[test]
 fn answers_are_as_described() {
-    let (cluster, _submitter, [over, running, _, waiting]) = cluster();
+    let (cluster, [over, running, _, waiting]) = cluster();
     let address = address(&cluster);
     let description = ask(&address, "/openapi.json");
     assert_eq!(description, serde_json::from_str::<Value>(DESCRIPTION).expect("JSON"));
@@ -109,7 +109,8 @@ fn answers_are_as_described() {
 
 #[test]
 fn jobs_are_those_of_lq_and_come_in_pages() {
-    let (cluster, submitter, [over, running, held, waiting]) = cluster();
+    let (cluster, [over, running, held, waiting]) = cluster();
+    let submitter = cluster.submitter();
     let address = address(&cluster);
     let ids = |path: &str| {
         let page = ask(&address, path);
@@ -152,7 +153,7 @@ fn jobs_are_those_of_lq_and_come_in_pages() {
 
 #[test]
 fn prices_below_zero_budgets_and_reasons_are_in_the_overview() {
-    let (cluster, _submitter, _) = cluster();
+    let (cluster, _) = cluster();
     let overview = until("the reasons are there", || {
         let overview = ask(&address(&cluster), "/overview");
         (overview["waiting_by_reason"]["held"] == 1).then_some(overview)
@@ -193,7 +194,7 @@ fn wrong_requests_are_refused_with_a_reason() {
     write!(stream, "POST /api/v1/jobs HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n").expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
-    assert!(answer.starts_with("HTTP/1.1 405") && answer.contains("only GET is possible"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 405") && answer.contains("this method is not possible"), "{answer}");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! The page in a real browser: each view of a cluster with jobs, without an error in the console and without a violation
 //! of its content policy. With `LIMO_PICTURES`, a picture of each view is written to that directory.
 
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use limo_tests::{Browser, Cluster, Setup, Submitter, until};
+use limo_tests::{Browser, Cluster, STRANGER, Setup, Stranger, Submitter, until};
 
 use crate::metrics::{address, get};
 
@@ -12,10 +13,11 @@ use crate::metrics::{address, get};
 const PICTURES: &str = "LIMO_PICTURES";
 
 /// A cluster with limits, changing prices and jobs in several states.
-fn cluster() -> (Cluster, Submitter, [u64; 2]) {
-    let cluster = Setup::nodes(3, 4).master(&["--web", "127.0.0.1:0", "--policy", "easy"]).start();
+fn cluster() -> (Cluster, [u64; 2]) {
+    let cluster = Setup::nodes(3, 4).master(&["--web", "127.0.0.1:0"]).start();
     let submitter = cluster.submitter();
     submitter.lconf(&["set", "limits", "20W", "1kW"]).succeeded();
+    submitter.lconf(&["set", "policy", "easy"]).succeeded();
     std::fs::write(submitter.path("prices.csv"), prices()).expect("written");
     submitter.lconf(&["set", "price", "prices.csv"]).succeeded();
     submitter.lconf(&["set", "budget", "1kWh", "--until", "now+1h"]).succeeded();
@@ -29,7 +31,7 @@ fn cluster() -> (Cluster, Submitter, [u64; 2]) {
     }
     let waiting = submitter.detach(&["-N", "3", "-t", "30min", "-J", "wide", "true"]);
     submitter.detach(&["--hold", "-J", "<b>held</b>", "true"]);
-    (cluster, submitter, [running, waiting])
+    (cluster, [running, waiting])
 }
 
 /// Prices of each hour from yesterday to the day after tomorrow, some below zero.
@@ -66,7 +68,7 @@ fn take_picture(browser: &Browser, name: &str) {
 #[test]
 fn each_view_shows_the_cluster_without_an_error_of_the_browser() {
     let Some(browser) = Browser::open() else { return };
-    let (cluster, _submitter, [running, waiting]) = cluster();
+    let (cluster, [running, waiting]) = cluster();
     let address = address(&cluster);
     let shows = |path: &str, words: &[&str]| {
         visit(&browser, &address, path);
@@ -118,7 +120,7 @@ fn each_view_shows_the_cluster_without_an_error_of_the_browser() {
 #[test]
 fn links_filters_and_keys_work_within_the_page() {
     let Some(browser) = Browser::open() else { return };
-    let (cluster, _submitter, [running, _]) = cluster();
+    let (cluster, [running, _]) = cluster();
     let address = address(&cluster);
     visit(&browser, &address, "/");
     browser.run("document.querySelector('nav a[href=\"/jobs\"]').click();");
@@ -162,4 +164,120 @@ fn the_page_has_its_policy_and_refuses_foreign_hosts() {
     assert!(status == "HTTP/1.1 200 OK" && body.contains("<title>Limo</title>") && !body.contains("<style"), "{body}");
     assert_eq!(get(&address, "/", &format!("evil.example:{port}")).0, "HTTP/1.1 403 Forbidden");
     assert_eq!(get(&address, "/main.js", &format!("evil.example:{port}")).0, "HTTP/1.1 403 Forbidden");
+}
+
+/// Returns the address with a code that `lq web --act` prints.
+fn code(submitter: &Submitter) -> String {
+    let said: serde_json::Value =
+        serde_json::from_str(&submitter.lq(&["web", "--act", "--json"]).succeeded()).expect("JSON");
+    said["url"].as_str().expect("an address").to_owned()
+}
+
+/// Sends a change of job 1 with these lines of the head; returns the status and the body.
+fn post(address: &str, host: &str, head: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+    let request = format!("POST /api/v1/jobs/1/hold HTTP/1.1\r\nHost: {host}\r\nContent-Length: 2\r\n{head}\r\n{{}}");
+    std::io::Write::write_all(&mut stream, request.as_bytes()).expect("sent");
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut answer).expect("an answer");
+    answer
+}
+
+#[test]
+fn a_browser_acts_only_after_lq_web_act() {
+    let Some(browser) = Browser::open() else { return };
+    let (cluster, [running, waiting]) = cluster();
+    let submitter = cluster.submitter();
+    let address = address(&cluster);
+    assert!(submitter.lq(&["web"]).succeeded().starts_with(&format!("http://{address}/\n")));
+    visit(&browser, &address, &format!("/jobs/{waiting}"));
+    assert!(!browser.text().contains("Cancel"), "it may only look");
+    let url = code(submitter);
+    browser.go(&url);
+    browser.until("the overview is shown", "document.body?.dataset.ready === '/'");
+    assert_eq!(browser.run("return document.cookie;"), "", "scripts cannot read the cookie");
+    let click = |path: &str, text: &str| {
+        visit(&browser, &address, path);
+        let found = format!("[...document.querySelectorAll('button')].find((b) => b.innerText === '{text}')");
+        browser.until(&format!("{path} has {text}"), &format!("Boolean({found})"));
+        browser.run(&format!("window.confirm = (text) => {{ window.asked = text; return true; }}; {found}.click();"));
+        let asked = browser.run("return window.asked;");
+        assert!(asked.as_str().is_some_and(|asked| asked.starts_with(text)), "it asks before: {asked}");
+    };
+    click(&format!("/jobs/{waiting}"), "Hold");
+    until("the job is held", || {
+        submitter.lq(&["show", &waiting.to_string()]).succeeded().contains("held").then_some(())
+    });
+    click(&format!("/jobs/{waiting}"), "Release");
+    until("the job is released", || {
+        (!submitter.lq(&["show", &waiting.to_string()]).succeeded().contains("held")).then_some(())
+    });
+    click(&format!("/jobs/{running}"), "Cancel");
+    until("the job is cancelled", || (submitter.state(running) == "cancelled").then_some(()));
+    click("/changes", "Undo");
+    until("the undo is recorded", || submitter.lconf(&["history"]).succeeded().contains("undo of").then_some(()));
+    take_picture(&browser, "acting");
+    // A used code lets nobody in.
+    browser.go(&url);
+    browser.until("the code is refused", "document.body?.innerText.includes('the code is unknown')");
+}
+
+#[test]
+fn requests_of_other_pages_and_users_change_nothing() {
+    let cluster = Setup::nodes(1, 1).master(&["--web", "127.0.0.1:0"]).start();
+    let (submitter, address) = (cluster.submitter(), address(&cluster));
+    let job = submitter.detach(&["--hold", "true"]);
+    assert_eq!(job, 1, "the request names it");
+    submitter.lq(&["release", "1"]).succeeded();
+    let url = code(submitter);
+    let path = url.strip_prefix(&format!("http://{address}")).expect("its address");
+    let mut stream = std::net::TcpStream::connect(&address).expect("it listens");
+    std::io::Write::write_all(&mut stream, format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())
+        .expect("sent");
+    let mut answer = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut answer).expect("an answer");
+    let line = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap_or_else(|| panic!("{answer}"));
+    assert!(line.contains("; HttpOnly; SameSite=Strict; Max-Age=28800"), "{line}");
+    let cookie = line.split(';').next().expect("a cookie");
+    let right = [
+        format!("Origin: http://{address}\r\n"),
+        "Sec-Fetch-Site: same-origin\r\n".to_owned(),
+        "Content-Type: application/json\r\n".to_owned(),
+        "X-Limo: act\r\n".to_owned(),
+        format!("Cookie: {cookie}\r\n"),
+    ];
+    let wrong = [
+        ("Origin: http://evil.example\r\n", "the origin is http://evil.example"),
+        ("Sec-Fetch-Site: cross-site\r\n", "Sec-Fetch-Site is cross-site"),
+        ("Content-Type: text/plain\r\n", "the content is text/plain"),
+        ("X-Limo: read\r\n", "x-limo is read"),
+        ("Cookie: other=1\r\n", "this browser may only look"),
+    ];
+    for (at, (line, expected)) in wrong.into_iter().enumerate() {
+        for replaced in [line, ""] {
+            let mut head = right.clone();
+            replaced.clone_into(&mut head[at]);
+            let answer = post(&address, &address, &head.concat());
+            assert!(answer.starts_with("HTTP/1.1 403"), "{head:?}: {answer}");
+            assert!(replaced.is_empty() || answer.contains(expected), "{head:?}: {answer}");
+        }
+    }
+    let port = address.rsplit_once(':').expect("a port").1;
+    assert!(post(&address, &format!("evil.example:{port}"), &right.concat()).starts_with("HTTP/1.1 403"));
+    // The job has ended, so the master itself refuses what the page may ask.
+    submitter.wait(job);
+    let answer = post(&address, &address, &right.concat());
+    assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+    // The code was used.
+    assert_eq!(get(&address, path, &address).0, "HTTP/1.1 403 Forbidden");
+    if Stranger::new().is_some() {
+        let place = address.replace(':', "/");
+        let head = right.concat().replace("\r\n", "\\r\\n");
+        let script = format!(
+            "exec 3<>/dev/tcp/{place}; printf 'POST /api/v1/jobs/1/hold HTTP/1.1\\r\\nHost: {address}\\r\\nContent-Length: 2\\r\\n{head}\\r\\n{{}}' >&3; cat <&3"
+        );
+        let said = Command::new("bash").args(["-c", &script]).uid(STRANGER).gid(STRANGER).output().expect("bash runs");
+        let text = String::from_utf8_lossy(&said.stdout);
+        assert!(text.starts_with("HTTP/1.1 403") && text.contains("this browser may only look"), "{text}");
+    }
 }

@@ -12,6 +12,39 @@ export async function ask(path, query = {}) {
   return document;
 }
 
+// Changes something; the master says why not.
+export async function act(path) {
+  const answer = await fetch(`/api/v1/${path}`, { method: "POST", headers: { "Content-Type": "application/json", "X-Limo": "act" }, body: "{}" });
+  const document = await answer.json();
+  if (!answer.ok) throw new Error(document.error);
+}
+
+let session = null;
+
+// True if this browser may change something; asked once.
+export async function mayAct() {
+  session ??= ask("session").then(({ may_act }) => may_act, () => false);
+  return session;
+}
+
+// A button that asks before it acts, and shows an error beside it.
+export function button(text, question, path, then) {
+  const made = element("button", text, { type: "button" });
+  made.addEventListener("click", async () => {
+    if (!confirm(question)) return;
+    made.disabled = true;
+    try {
+      await act(path);
+      then();
+    } catch (error) {
+      made.disabled = false;
+      made.parentElement.querySelector(".trouble")?.remove();
+      made.after(failure(error));
+    }
+  });
+  return made;
+}
+
 // Values of the API are in base units; those of the figures in thousandths.
 export const watts = (value) => (value === null ? "-" : quantity("power", value * 1e3));
 export const joules = (value) => (value === null ? "-" : quantity("energy", value * 1e3));

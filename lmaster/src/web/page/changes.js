@@ -1,7 +1,7 @@
 // Changes by operators, newest first.
 
 import { element } from "/shared.js";
-import { ask, grid, time } from "/api.js";
+import { ask, button, grid, mayAct, time } from "/api.js";
 import { go } from "/main.js";
 
 const ROWS = 50;
@@ -11,12 +11,17 @@ function words(item) {
 }
 
 export default async function changes(content, query) {
-  const page = await ask("changes", { by: query.get("by"), cursor: query.get("cursor"), limit: ROWS });
+  const [page, may] = await Promise.all([ask("changes", { by: query.get("by"), cursor: query.get("cursor"), limit: ROWS }), mayAct()]);
   const rows = page.changes.map((change) => {
     const list = element("span", change.undo_of === null ? "" : `undo of ${change.undo_of}: `);
     change.items.forEach((item, at) => list.append(...(at ? [element("br")] : []), words(item)));
     if (change.more_items > 0) list.append(element("br"), `and ${change.more_items} more`);
-    const undo = change.items.some((item) => item.can_undo) ? element("code", `lconf undo ${change.number}`) : "";
+    const undo = element("span");
+    if (change.items.some((item) => item.can_undo)) {
+      undo.append(may
+        ? button("Undo", `Undo change ${change.number} by ${change.by}?`, `changes/${change.number}/undo`, () => go("/changes", true))
+        : element("code", `lconf undo ${change.number}`));
+    }
     return [String(change.number), time(change.at_unix_ms), change.by, list, undo];
   });
   content.append(rows.length

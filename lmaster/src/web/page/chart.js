@@ -70,8 +70,8 @@ function drawSpread(view, { spread, shade, width }) {
   pen.beginPath();
   let last = -Infinity;
   for (const [at, , mean] of spread) {
-    const x = view.x(at + width / 2);
-    if (at - last > 2 * width) pen.moveTo(x, view.y(mean)); else pen.lineTo(x, view.y(mean));
+    if (at - last > 2 * width) pen.moveTo(view.x(at), view.y(mean)); else pen.lineTo(view.x(at), view.y(mean));
+    pen.lineTo(view.x(at + width), view.y(mean));
     last = at;
   }
   pen.stroke();

@@ -1,7 +1,7 @@
 // The list of jobs, a page at a time, with its filters in the address; and one job.
 
 import { duration, element, number, quantity } from "/shared.js";
-import { ask, facts, grid, how, howOf, joules, link, money, state, time, watts } from "/api.js";
+import { ask, button, facts, grid, how, howOf, joules, link, mayAct, money, state, time, watts } from "/api.js";
 import { chart } from "/chart.js";
 import { go } from "/main.js";
 
@@ -130,10 +130,18 @@ async function drawOf(job) {
 }
 
 export async function job(content, id) {
-  const { job, explanation } = await ask(`jobs/${id}`);
+  const [{ job, explanation }, may] = await Promise.all([ask(`jobs/${id}`), mayAct()]);
   const estimate = job.estimate;
+  if (may && job.end_unix_ms === null) {
+    const actions = element("p", undefined, { class: "pages" });
+    const again = () => go(`/jobs/${id}`, true);
+    actions.append(button("Cancel", `Cancel job ${id}, ${job.name}?`, `jobs/${id}/cancel`, again));
+    if (job.held_by !== null) actions.append(button("Release", `Release job ${id}, ${job.name}?`, `jobs/${id}/release`, again));
+    else if (job.state === "waiting") actions.append(button("Hold", `Hold job ${id}, ${job.name}?`, `jobs/${id}/hold`, again));
+    content.append(actions);
+  }
   content.append(facts([
-    ["State", state(job.state), reasonOf(job)],
+    ["State", state(job.state)], [job.end_unix_ms === null ? "Reason" : "End", reasonOf(job) || null],
     ["Name", job.name], ["User", job.user], ["Queue", job.queue], ["Application", job.application], ["Command", element("code", job.command)],
     ["Cores", cores(job)], ["Nodes", job.nodes.join(", ") || null],
     ["Submitted", time(job.submit_unix_ms)], ["Started", time(job.start_unix_ms)], ["Ended", time(job.end_unix_ms)], ["Ran", ran(job)],

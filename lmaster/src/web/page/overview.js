@@ -1,7 +1,7 @@
 // The state of the cluster: draw in its limits from yesterday to tomorrow, prices, cost, and the reasons of the queue.
 
 import { element, number, quantity } from "/shared.js";
-import { ask, grid, how, joules, link, money, price, share, watts } from "/api.js";
+import { ask, grid, how, joules, link, money, price, share, time, watts } from "/api.js";
 import { chart } from "/chart.js";
 
 const DAY = 864e5;
@@ -14,7 +14,7 @@ function tiles(state) {
     : `${watts(state.band_low_w)} to ${watts(state.band_high_w)}`;
   const parts = [["measured", state.measured_w], ["estimated", state.estimated_w], ["emulated", state.emulated_w]].filter(([, part]) => part > 0);
   const saved = state.jobs_cost === null || state.jobs_start_now_cost === null ? null : state.jobs_start_now_cost - state.jobs_cost;
-  const next = state.next_price_unix_ms === null ? "" : `then ${price(state.next_price_per_mwh, state.currency)}`;
+  const next = state.next_price_unix_ms === null ? "" : `${price(state.next_price_per_mwh, state.currency)} from ${time(state.next_price_unix_ms)}`;
   const nodes = Object.entries(state.nodes).map(([name, count]) => `${number(count)} ${name.replaceAll("_", " ")}`).join(", ");
   const budget = state.budget;
   return [

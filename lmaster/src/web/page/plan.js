@@ -49,7 +49,7 @@ async function bars(hours) {
     found.push(bar("running", job.id, job.name, job.user, job.nodes, start, Math.max(end ?? now + hours * HOUR, now), end === null));
   }
   for (const job of plan.planned) {
-    const nodes = /^\d+ nodes?$/.test(job.place) ? [`any ${job.place}`] : expand(job.place);
+    const nodes = /^\d+ nodes?$/.test(job.place) ? [`any ${parseInt(job.place, 10)}`] : expand(job.place);
     const end = job.start_unix_ms + (job.time_limit_s ?? hours * 3600) * 1e3;
     found.push(bar("planned", job.id, job.name, job.user, nodes, job.start_unix_ms, end, job.time_limit_s === null));
   }

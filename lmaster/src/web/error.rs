@@ -7,19 +7,19 @@ use serde::Serialize;
 
 /// An error of a request.
 #[derive(Debug)]
-pub struct Fault {
+pub struct ApiError {
     status: StatusCode,
     reason: String,
     hint: Option<String>,
 }
 
 #[derive(Serialize)]
-struct FaultJson<'a> {
+struct ErrorJson<'a> {
     error: &'a str,
     hint: Option<&'a str>,
 }
 
-impl Fault {
+impl ApiError {
     pub fn new(status: StatusCode, reason: impl Into<String>) -> Self {
         Self { status, reason: reason.into(), hint: None }
     }
@@ -42,9 +42,9 @@ impl Fault {
     }
 }
 
-impl IntoResponse for Fault {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let json = FaultJson { error: &self.reason, hint: self.hint.as_deref() };
+        let json = ErrorJson { error: &self.reason, hint: self.hint.as_deref() };
         let text = serde_json::to_string(&json).unwrap_or_default();
         (self.status, [(header::CONTENT_TYPE, "application/json")], text).into_response()
     }
