@@ -19,6 +19,14 @@ fn ask(address: &str, path: &str) -> Value {
     serde_json::from_str(&body).unwrap_or_else(|error| panic!("{path}: {error}: {body}"))
 }
 
+/// Sends a request as another user and group; returns the answer.
+pub(crate) fn request_as((uid, gid): (u32, u32), address: &str, request: &str) -> String {
+    let (place, text) = (address.replace(':', "/"), request.replace("\r\n", "\\r\\n"));
+    let script = format!("exec 3<>/dev/tcp/{place}; printf '{text}' >&3; cat <&3");
+    let said = Command::new("bash").args(["-c", &script]).uid(uid).gid(gid).output().expect("bash runs");
+    String::from_utf8_lossy(&said.stdout).into_owned()
+}
+
 /// Returns the status and the text of an error.
 fn refusal(address: &str, path: &str) -> (String, String) {
     let (status, body) = get(address, &format!("/api/v1{path}"), address);
@@ -209,15 +217,7 @@ fn another_user_does_not_see_commands_that_lq_hides() {
     let job = submitter.detach(&["--hold", "sleep", "confidential"]);
     let address = address(&cluster);
     assert!(ask(&address, "/jobs").to_string().contains("confidential"));
-    let place = address.replace(':', "/");
-    let script = format!(
-        "exec 3<>/dev/tcp/{place}; printf 'GET /api/v1/jobs/{job} HTTP/1.1\\r\\nHost: {address}\\r\\n\\r\\n' >&3; cat <&3"
-    );
-    let said = Command::new("bash").args(["-c", &script]).uid(STRANGER).gid(STRANGER).output().expect("bash runs");
-    let text = String::from_utf8_lossy(&said.stdout);
-    assert!(
-        text.contains("(hidden)") && !text.contains("confidential"),
-        "{text}{}",
-        String::from_utf8_lossy(&said.stderr)
-    );
+    let request = format!("GET /api/v1/jobs/{job} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+    let text = request_as((STRANGER, STRANGER), &address, &request);
+    assert!(text.contains("(hidden)") && !text.contains("confidential"), "{text}");
 }

@@ -1,12 +1,12 @@
 //! The page in a real browser: each view of a cluster with jobs, without an error in the console and without a violation
 //! of its content policy. With `LIMO_PICTURES`, a picture of each view is written to that directory.
 
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use limo_tests::{Browser, Cluster, STRANGER, Setup, Stranger, Submitter, until};
+use limo_tests::{Browser, Cluster, Person, Setup, Submitter, until};
 
+use crate::api::request_as;
 use crate::metrics::{address, get};
 
 /// Variable with the directory of the pictures.
@@ -270,14 +270,27 @@ fn requests_of_other_pages_and_users_change_nothing() {
     assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
     // The code was used.
     assert_eq!(get(&address, path, &address).0, "HTTP/1.1 403 Forbidden");
-    if Stranger::new().is_some() {
-        let place = address.replace(':', "/");
-        let head = right.concat().replace("\r\n", "\\r\\n");
-        let script = format!(
-            "exec 3<>/dev/tcp/{place}; printf 'POST /api/v1/jobs/1/hold HTTP/1.1\\r\\nHost: {address}\\r\\nContent-Length: 2\\r\\n{head}\\r\\n{{}}' >&3; cat <&3"
-        );
-        let said = Command::new("bash").args(["-c", &script]).uid(STRANGER).gid(STRANGER).output().expect("bash runs");
-        let text = String::from_utf8_lossy(&said.stdout);
-        assert!(text.starts_with("HTTP/1.1 403") && text.contains("this browser may only look"), "{text}");
-    }
+    let Some(other) = Person::of(submitter, "daemon", &["lq"]) else { return };
+    let ids = (other.user.uid.as_raw(), other.user.gid.as_raw());
+    let of = |head: &str| {
+        format!("POST /api/v1/jobs/2/hold HTTP/1.1\r\nHost: {address}\r\nContent-Length: 2\r\n{head}\r\n{{}}")
+    };
+    let answer = request_as(ids, &address, &of(&right.concat()));
+    assert!(
+        answer.starts_with("HTTP/1.1 403") && answer.contains("this browser may only look"),
+        "a stolen cookie: {answer}"
+    );
+    // With an own cookie, the master itself refuses the job of another user.
+    let held = submitter.detach(&["--hold", "true"]);
+    assert_eq!(held, 2, "the request names it");
+    let said = other.run("lq", &["web", "--act", "--json"]).succeeded();
+    let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let path = said["url"].as_str().and_then(|url| url.strip_prefix(&format!("http://{address}"))).expect("an address");
+    let entered = request_as(ids, &address, &format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n"));
+    let line =
+        entered.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap_or_else(|| panic!("{entered}"));
+    let own = format!("Cookie: {}\r\n", line.split(';').next().expect("a cookie"));
+    let head = right[..4].concat() + &own;
+    let answer = request_as(ids, &address, &of(&head));
+    assert!(answer.starts_with("HTTP/1.1 409") && answer.contains("belongs to root, not to daemon"), "{answer}");
 }

@@ -121,6 +121,20 @@ export function facts(entries) {
   return list;
 }
 
+// A choice of values, by their texts.
+export function select(label, entries, chosen, changed) {
+  const box = element("label", label);
+  const choice = element("select");
+  for (const [value, text] of Object.entries(entries)) {
+    const entry = element("option", text, { value });
+    entry.selected = value === chosen;
+    choice.append(entry);
+  }
+  choice.addEventListener("change", () => changed(choice.value));
+  box.append(choice);
+  return box;
+}
+
 export function failure(error) {
   const box = element("p", error.message, { class: "trouble", role: "alert" });
   return box;

@@ -1,7 +1,7 @@
 // Energy and cost by user, application, group, node, state or day.
 
 import { element, number } from "/shared.js";
-import { ask, grid, joules, money, share } from "/api.js";
+import { ask, grid, joules, money, select, share } from "/api.js";
 import { go } from "/main.js";
 
 const BY = { user: "User", application: "Application", group: "Group of nodes", node: "Node", state: "State of nodes", day: "Day" };
@@ -15,19 +15,6 @@ function sources(sum) {
   const parts = [["measured", sum.measured_j], ["emulated", sum.emulated_j], ["estimated", sum.estimated_j], ["unknown", unknown]];
   const shown = parts.filter(([, part]) => part > sum.energy_j * 0.001);
   return shown.map(([word, part]) => (shown.length > 1 ? `${share(part / sum.energy_j)} ${word}` : word)).join(", ");
-}
-
-function select(label, entries, chosen, changed) {
-  const box = element("label", label);
-  const choice = element("select");
-  for (const [value, text] of Object.entries(entries)) {
-    const entry = element("option", text, { value });
-    entry.selected = value === chosen;
-    choice.append(entry);
-  }
-  choice.addEventListener("change", () => changed(choice.value));
-  box.append(choice);
-  return box;
 }
 
 export default async function energy(content, query) {

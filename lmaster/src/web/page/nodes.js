@@ -1,7 +1,7 @@
 // All nodes as a map of squares, coloured by draw, state, cap or cores; and the table behind it.
 
 import { colour, element, number } from "/shared.js";
-import { ask, grid, how, joules, link, state, watts } from "/api.js";
+import { ask, grid, how, joules, link, select, state, watts } from "/api.js";
 import { hide, listen, show } from "/chart.js";
 import { go } from "/main.js";
 
@@ -74,16 +74,7 @@ export default async function nodes(content, query, isOpen) {
   const asked = { node: query.get("node"), cursor: query.get("cursor") };
   let [map, page] = await Promise.all([ask("map"), ask("nodes", { ...asked, limit: ROWS })]);
   const form = element("form", undefined, { class: "filters" });
-  const label = element("label", "Map by");
-  const choice = element("select", undefined, { name: "by" });
-  for (const [value, text] of Object.entries(BY)) {
-    const entry = element("option", text, { value });
-    entry.selected = value === by;
-    choice.append(entry);
-  }
-  choice.addEventListener("change", () => go(`/nodes?by=${choice.value}`));
-  label.append(choice);
-  form.append(label);
+  form.append(select("Map by", BY, by, (value) => go(`/nodes?by=${value}`)));
   const figure = element("figure");
   const caption = element("figcaption", `${number(map.names.length)} nodes `, { id: "map-title" });
   const remark = element("span", `- ${note(map, by)}`, { class: "note" });

@@ -1,10 +1,12 @@
 // The state of the cluster: draw in its limits from yesterday to tomorrow, prices, cost, and the reasons of the queue.
 
 import { element, number, quantity } from "/shared.js";
-import { ask, grid, how, joules, link, money, price, share, time, watts } from "/api.js";
+import { ask, grid, how, joules, link, money, price, select, share, time, watts } from "/api.js";
 import { chart } from "/chart.js";
+import { go } from "/main.js";
 
-const DAY = 864e5;
+const HOUR = 36e5;
+const HOURS = ["2", "12", "24", "72"];
 const EVERY = 60;
 
 function tiles(state) {
@@ -53,9 +55,9 @@ function counts(title, entries, href) {
 }
 
 // The curves of both figures.
-async function curves() {
+async function curves(hours) {
   const now = Date.now();
-  const [from, until] = [now - DAY, now + DAY];
+  const [from, until] = [now - hours * HOUR, now + hours * HOUR];
   const range = { from_unix_ms: Math.round(from), until_unix_ms: Math.round(until) };
   const [drawn, plan] = await Promise.all([ask("draw", { ...range, until_unix_ms: Math.round(now) }), ask("plan", range)]);
   const milli = (value) => (value === null ? null : value * 1e3);
@@ -75,20 +77,23 @@ async function curves() {
   };
 }
 
-export default async function overview(content) {
-  const [state, first] = await Promise.all([ask("overview"), curves()]);
+export default async function overview(content, query) {
+  const hours = HOURS.includes(query.get("hours")) ? Number(query.get("hours")) : 24;
+  const [state, first] = await Promise.all([ask("overview"), curves(hours)]);
+  const form = element("form", undefined, { class: "filters" });
+  form.append(select("Hours before and after now", Object.fromEntries(HOURS.map((count) => [count, count])), String(hours), (count) => go(`/?hours=${count}`)));
   const list = element("dl", undefined, { class: "tiles" });
   const trouble = element("p", undefined, { class: "trouble", role: "alert" });
   const queue = element("div", undefined, { class: "columns" });
   const draw = chart("draw", {
-    title: "Draw", note: `- yesterday to tomorrow; ${first.source}; line: mean, shade: least to greatest`, kind: "power", axis: "Power",
+    title: "Draw", note: `- ${first.source}; line: mean, shade: least to greatest`, kind: "power", axis: "Power",
     height: 280, text: (value) => quantity("power", value), ...first.draw,
   });
   const cost = chart("price", {
     title: "Price of electricity", note: "- known and forecast", kind: "price", axis: "Price", unit: `${first.currency}/MWh`, height: 190,
     text: (value) => price(value / 1e3, first.currency), ...first.price,
   });
-  content.append(trouble, list, draw.panel);
+  content.append(trouble, list, form, draw.panel);
   content.append(first.priced ? cost.panel : element("p", "No price of electricity is known.", { class: "note" }), queue);
   let age = 0;
   const follow = (newest) => {
@@ -101,7 +106,7 @@ export default async function overview(content) {
       counts("Nodes by state", Object.entries(newest.nodes)),
     );
     if (++age % EVERY === 0) {
-      curves().then((later) => { draw.update(later.draw); cost.update(later.price); }).catch(() => {});
+      curves(hours).then((later) => { draw.update(later.draw); cost.update(later.price); }).catch(() => {});
     }
   };
   follow(state);

@@ -1,7 +1,7 @@
 // The Gantt chart of jobs: those that ended in the last hours, those on nodes, and the starts that the policy plans.
 
 import { colour, duration, element, frame, hatched, number, swatch } from "/shared.js";
-import { ask, grid, link, time } from "/api.js";
+import { ask, grid, link, select, time } from "/api.js";
 import { hide, listen, present, show, timesOfDay } from "/chart.js";
 import { go } from "/main.js";
 
@@ -75,16 +75,7 @@ export default async function plan(content, query, isOpen) {
   const hours = { 2: 2, 12: 12, 24: 24, 72: 72 }[query.get("hours")] ?? 12;
   let data = await bars(hours);
   const form = element("form", undefined, { class: "filters" });
-  const label = element("label", "Hours before and after now");
-  const choice = element("select");
-  for (const value of [2, 12, 24, 72]) {
-    const entry = element("option", String(value), { value });
-    entry.selected = value === hours;
-    choice.append(entry);
-  }
-  choice.addEventListener("change", () => go(`/plan?hours=${choice.value}`));
-  label.append(choice);
-  form.append(label);
+  form.append(select("Hours before and after now", { 2: "2", 12: "12", 24: "24", 72: "72" }, String(hours), (count) => go(`/plan?hours=${count}`)));
   const figure = element("figure");
   const caption = element("figcaption", "Jobs on nodes ", { id: "gantt-title" });
   const remark = element("span", undefined, { class: "note" });
