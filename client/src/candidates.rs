@@ -2,8 +2,8 @@
 
 use limo_proto::Candidate;
 
-use crate::clock::Clock;
 use crate::table::{Align, Table, or_dash};
+use limo_json::Clock;
 
 /// Renders a line for each unit: the estimate and its source, the cost of a start now, other weighed quantities, and
 /// the obstacle to a start there. `more` is the number of omitted units.

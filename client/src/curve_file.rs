@@ -16,7 +16,7 @@ use csv::{ByteRecord, ReaderBuilder, Trim};
 use limo_model::{Band, Budget, Budgets, Curve, CurveError, Energy, Power, Price, Release, Time};
 use thiserror::Error;
 
-use crate::clock::Clock;
+use limo_json::Clock;
 
 /// Most values of a file: a year of quarter hours fits. The curve goes to the master in one message.
 const ROW_LIMIT: usize = 40_000;

@@ -3,8 +3,8 @@
 use limo_model::{Band, Power, Price};
 use limo_proto::Status;
 
-use crate::clock::Clock;
 use crate::table::marked;
+use limo_json::Clock;
 
 /// Width of the gauge, in characters.
 const CELLS: i64 = 20;

@@ -7,10 +7,7 @@
 mod backoff;
 mod beside;
 mod candidates;
-mod clock;
-mod conditions;
 mod curve_file;
-mod ending;
 mod enrol;
 mod failure;
 mod gauge;
@@ -33,20 +30,18 @@ mod warning;
 pub mod exit;
 #[cfg(feature = "fake-master")]
 pub mod fake;
-pub mod json;
 
 pub use backoff::{Patience, ReconnectArg, Retries};
 pub use beside::lrun;
 pub use candidates::candidate_table;
-pub use clock::{Clock, TimeError, elapsed};
-pub use conditions::dependencies;
 pub use curve_file::{CurveFileError, band_of, parse_limit, read_budgets, read_limits, read_prices};
-pub use ending::{end_in_words, parse_signal, signal_name};
 pub use enrol::NewKey;
 pub use failure::{Failure, answer, answer_json, answer_screen, finish, in_runtime, tell};
 pub use gauge::{band_in_words, gauge, limits_to_come, mode_in_words, price_in_words};
 pub use in_place::InPlace;
 pub use label::job_label;
+pub use limo_json as json;
+pub use limo_json::{Clock, TimeError, dependencies, elapsed, end_in_words, parse_signal, signal_name};
 pub use location::{AddressError, Master, MasterArg};
 pub use master::{AskError, ClientConnection};
 pub use nodes::node_table;

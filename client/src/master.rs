@@ -6,9 +6,10 @@ use std::time::Duration;
 use limo_model::{Drawn, Factor, JobId, Profile, ProfileKey, Request, Reservation, Time, UnitName};
 use limo_proto::{
     Answer, Asking, Change, ClientToMaster, Connection, ConnectionError, DryRun, DryRunQuery, EndpointError,
-    GroupReport, GroupsQuery, MasterToClient, NodeDetail, NodeQuery, NodeReport, NodesQuery, PredictorQuery,
-    PredictorReport, ProfilesQuery, QueueReport, QueuesQuery, ReadingsQuery, ReadingsReport, ReservationsQuery, Role,
-    Selection, Status, StatusQuery, TooLarge, Undo, UndoReport, UsersQuery, UsersReport, VariationQuery,
+    ExchangeError, GroupReport, GroupsQuery, MasterToClient, NodeDetail, NodeQuery, NodeReport, NodesQuery,
+    PredictorQuery, PredictorReport, ProfilesQuery, QueueReport, QueuesQuery, ReadingsQuery, ReadingsReport,
+    ReservationsQuery, Role, Selection, Status, StatusQuery, TooLarge, Undo, UndoReport, UsersQuery, UsersReport,
+    VariationQuery,
 };
 use thiserror::Error;
 
@@ -67,6 +68,18 @@ impl AskError {
     /// place for now.
     pub fn may_pass(&self) -> bool {
         self.is_absence() || self.is_impostor()
+    }
+}
+
+impl From<ExchangeError> for AskError {
+    fn from(error: ExchangeError) -> Self {
+        match error {
+            ExchangeError::Connection(error) => Self::Connection(error),
+            ExchangeError::TooLarge(error) => Self::TooLarge(error),
+            ExchangeError::Closed => Self::Closed,
+            ExchangeError::Refused { reason, hint } => Self::Refused { reason, hint },
+            ExchangeError::Unexpected(found) => Self::Unexpected(found),
+        }
     }
 }
 
@@ -250,7 +263,7 @@ impl Master {
 
 /// Formats an unexpected answer, truncated: its beginning names its kind.
 pub(crate) fn unexpected(found: &impl std::fmt::Debug) -> AskError {
-    AskError::Unexpected(format!("{found:?}").chars().take(80).collect())
+    ExchangeError::unexpected(found).into()
 }
 
 #[cfg(test)]

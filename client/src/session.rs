@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use limo_model::{Drawn, JobId, Time};
 use limo_proto::{
     Answer, Asking, BackupPartQuery, BackupReport, Change, ClientToMaster, EnergyQuery, EnergyReport, ExplainQuery,
-    Explanation, Finished, Frame, HistoryPage, JobFilter, JobQuery, JobReport, JobsPage, JobsQuery, JournalSizes,
-    MasterToClient, NUMBERS_LIMIT, NodeReport, NodesQuery, ReadingsQuery, SelectQuery, Selector, Status, StatusQuery,
-    WaitQuery,
+    Explanation, Finished, HistoryPage, JobFilter, JobQuery, JobReport, JobsPage, JobsQuery, JournalSizes,
+    NUMBERS_LIMIT, NodeReport, NodesQuery, ReadingsQuery, SelectQuery, Selector, Status, StatusQuery, WaitQuery,
 };
 
 use crate::hosts::in_order;
@@ -50,8 +49,7 @@ impl From<ClientConnection> for Session {
 impl Session {
     /// Makes one query. Lists that come in several pieces are joined.
     pub async fn ask<Q: Asking>(&mut self, query: Q) -> Result<Q::Answer, AskError> {
-        let found = self.exchange(ClientToMaster::Ask(Box::new(query.into()))).await?;
-        Q::answer(found).map_err(|other| unexpected(&other))
+        Ok(self.connection.ask(query).await?)
     }
 
     /// Makes a backup, whose parts can be read until this session ends.
@@ -76,20 +74,7 @@ impl Session {
     }
 
     pub(crate) async fn exchange(&mut self, message: ClientToMaster) -> Result<Answer, AskError> {
-        message.check()?;
-        self.connection.writer.send(&Frame::Message(message)).await?;
-        let mut pieces = Vec::new();
-        loop {
-            match self.connection.reader.next().await? {
-                Some(Frame::Message(MasterToClient::Piece(piece))) => pieces.push(*piece),
-                Some(Frame::Message(MasterToClient::Answer(last))) => return Ok(last.joined(pieces)),
-                Some(Frame::Message(MasterToClient::Refused { reason, hint })) => {
-                    return Err(AskError::Refused { reason, hint });
-                }
-                Some(other) => return Err(unexpected(&other)),
-                None => return Err(AskError::Closed),
-            }
-        }
+        Ok(self.connection.exchange(message).await?)
     }
 
     /// Returns the numbers of the selected jobs, each once; with `live` only unfinished ones. Sends no query if all

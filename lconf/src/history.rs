@@ -1,6 +1,6 @@
 //! `lconf history` and `lconf undo`: shows and undoes operators' changes.
 
-use limo_client::json::SCHEMA;
+use limo_client::json::{HistoryJson, ItemJson, SCHEMA};
 use limo_client::{Align, Clock, Failure, Master, Table, answer, answer_json, exit, plain};
 use limo_proto::{ChangeReport, ChangesQuery, ItemReport, UndoReport};
 use serde::Serialize;
@@ -35,31 +35,6 @@ pub struct Undo {
 }
 
 #[derive(Serialize)]
-struct HistoryJson {
-    schema: u32,
-    changes: Vec<ChangeJson>,
-}
-
-#[derive(Serialize)]
-struct ChangeJson {
-    number: u64,
-    at_unix_ms: i64,
-    by: String,
-    undo_of: Option<u64>,
-    items: Vec<ItemJson>,
-    /// Number of further items.
-    more_items: u32,
-}
-
-#[derive(Serialize)]
-struct ItemJson {
-    subject: String,
-    old: String,
-    new: String,
-    can_undo: bool,
-}
-
-#[derive(Serialize)]
 struct UndoJson {
     schema: u32,
     undone: u64,
@@ -89,7 +64,7 @@ pub async fn run(History { since, by, count }: History, json: bool, master: &Mas
     }
     changes.reverse();
     if json {
-        answer_json(&HistoryJson { schema: SCHEMA, changes: changes.into_iter().map(ChangeJson::from).collect() })?;
+        answer_json(&HistoryJson::new(changes))?;
     } else {
         answer(&table(&changes, &clock))?;
     }
@@ -115,20 +90,6 @@ pub async fn undo(Undo { number, force, dry_run }: Undo, json: bool, master: &Ma
     }
     answer(&text)?;
     Ok(exit::DONE)
-}
-
-impl From<ChangeReport> for ChangeJson {
-    fn from(change: ChangeReport) -> Self {
-        let ChangeReport { number, at, by, undo_of, items, more } = change;
-        let items = items.into_iter().map(ItemJson::from).collect();
-        Self { number, at_unix_ms: at.unix_ms(), by, undo_of, items, more_items: more }
-    }
-}
-
-impl From<ItemReport> for ItemJson {
-    fn from(ItemReport { subject, old, new, can_undo }: ItemReport) -> Self {
-        Self { subject, old, new, can_undo }
-    }
 }
 
 /// Formats an item, for example `limits: none -> at most 60.0 W`.

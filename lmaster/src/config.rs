@@ -81,7 +81,7 @@ struct Layer {
     /// Also listen on this loopback address; for port 0, DIR/address has the chosen port [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", env = "LIMO_LISTEN")]
     listen: Option<SocketAddr>,
-    /// Serve metrics on this loopback address; for port 0, DIR/web-address has the chosen port [default: none]
+    /// Serve the page, its API and metrics on this loopback address; for port 0, DIR/web-address has the chosen port [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", env = "LIMO_WEB")]
     web: Option<SocketAddr>,
     /// Group of this machine whose members are operators, if it exists [default: limo-admin]

@@ -24,7 +24,7 @@ use limo_files::Outlasts;
 use limo_identity::CertifiedRole;
 use limo_proto::{
     ClientToMaster, Connection, Endpoint, EnrolAnswer, EnrolRequest, Frame, Greeted, Identity, MasterToClient,
-    MasterToNode, NodeToMaster, Role, Socket, accept, make_directory, turn_away,
+    MasterToNode, NodeToMaster, Principal, Role, Socket, accept, make_directory, turn_away,
 };
 use tokio::net::{TcpListener, TcpSocket, UnixListener, UnixSocket, UnixStream};
 use tokio::sync::mpsc::Sender;
@@ -151,16 +151,8 @@ async fn bind_unix(path: &Path) -> Result<UnixListener> {
     Ok(listener)
 }
 
-/// Accepts callers until the receiver is dropped. Users of this machine in `admin_group` are operators.
-pub async fn serve(
-    listeners: Listeners,
-    (identity, admin_group): (Identity, String),
-    limits: ConnectionLimits,
-    audit: Audit,
-    arrivals: Sender<Arrival>,
-) {
-    let (admission, names, look_ups) = (Admission::new(limits), Names::new(admin_group), LookUps::default());
-    let door = Door { identity, admission, names, arrivals, look_ups, audit, enroller: listeners.enroller };
+/// Accepts callers until the receiver of the door is dropped.
+pub async fn serve(listeners: Listeners, door: Door) {
     let over_tcp = async {
         if let Some(tcp) = listeners.tcp {
             door.serve(Listener::Tcp(tcp)).await;
@@ -190,7 +182,7 @@ impl Listener {
 
 /// The checks that every caller has to pass.
 #[derive(Debug, Clone)]
-struct Door {
+pub struct Door {
     /// The identity of this master for callers.
     identity: Identity,
     admission: Admission,
@@ -212,6 +204,32 @@ impl Default for LookUps {
 }
 
 impl Door {
+    /// Makes the door through which admitted callers reach `arrivals`. Users of this machine in `admin_group` are
+    /// operators.
+    pub fn new(
+        listeners: &Listeners,
+        (identity, admin_group): (Identity, String),
+        limits: ConnectionLimits,
+        audit: Audit,
+        arrivals: Sender<Arrival>,
+    ) -> Self {
+        let (admission, names, look_ups) = (Admission::new(limits), Names::new(admin_group), LookUps::default());
+        Self { identity, admission, names, arrivals, look_ups, audit, enroller: listeners.enroller.clone() }
+    }
+
+    /// Lets in a part of this process that asks for a user of this machine; returns its end of the connection. Has to be
+    /// called within a runtime.
+    ///
+    /// # Errors
+    /// If no descriptor is left.
+    pub fn let_in(&self, principal: Principal) -> io::Result<std::os::unix::net::UnixStream> {
+        let (inner, outer) = std::os::unix::net::UnixStream::pair()?;
+        inner.set_nonblocking(true)?;
+        outer.set_nonblocking(true)?;
+        self.entered(UnixStream::from_std(inner)?.into(), Entrant::local(principal));
+        Ok(outer)
+    }
+
     async fn serve(&self, listener: Listener) {
         while !self.arrivals.is_closed() {
             match listener.accept().await {

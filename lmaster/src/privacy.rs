@@ -39,6 +39,10 @@ fn hide_in_answer(answer: &mut Answer, user: &str) {
         Answer::Variation(factors) => factors.retain(|(name, _)| !is_of_other(&name.application, user)),
         Answer::Profiles(profiles) => profiles.retain(|(key, _)| !is_of_other(&key.application, user)),
         Answer::Energy(report) => report.sums.iter_mut().for_each(|sum| hide_in_sum(sum, user)),
+        Answer::Plan(report) => {
+            let others = report.starts.iter_mut().filter(|start| start.user != user && start.name.contains(JOINT));
+            others.for_each(|start| HIDDEN.clone_into(&mut start.name));
+        }
         Answer::Changes { changes, .. } => changes.iter_mut().for_each(|change| hide_in_change(change, user)),
         // The rest has no commands, or is for operators only.
         _ => {}

@@ -27,7 +27,7 @@ use crate::feeds;
 use crate::feeds::grid;
 use crate::freed;
 use crate::limits::Limits;
-use crate::listen::{self, Arrival, Place};
+use crate::listen::{self, Arrival, Door, Place};
 use crate::log_limits::{self, log_of};
 use crate::logging::Log;
 use crate::messenger::Messenger;
@@ -38,7 +38,7 @@ use crate::renewal;
 use crate::signs::Signs;
 use crate::store::Store;
 use crate::wake::Waker;
-use crate::web::{self, Timings};
+use crate::web::{self, Page, Timings};
 use configuration::Configuration;
 use sources::{Happened, Sources};
 
@@ -76,14 +76,18 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     tracing::info!(cluster = %identity.journal.cluster, incarnation = %identity.journal.incarnation, epoch = %identity.epoch, "journal");
     let (kept, told) = (grid::kept(restored.kept.get(KEPT_GRID)), restored.kept.get(KEPT_PRICES).cloned());
     let timings = Timings::new().context("cannot count")?;
-    let asked = match settings.web {
+    let (arriving, arrivals) = channel(READ_AHEAD);
+    let limits = settings.connections.within(descriptors.hard);
+    let door = Door::new(&listeners, (identity, settings.admin_group.clone()), limits, audit.clone(), arriving);
+    let (page, asked) = match settings.web {
         Some(address) => {
-            let (address, asked) = web::start(address, timings.clone())?;
+            let (page, asked) = web::start(address, timings.clone(), door.clone())?;
+            let address = page.address();
             listen::write_address(&settings.state_dir.join("web-address"), &address.to_string())?;
-            tracing::info!(%address, "serving metrics");
-            Some(asked)
+            tracing::info!(%address, "serving the page and metrics");
+            (Some(page), Some(asked))
         }
-        None => None,
+        None => (None, None),
     };
     let (telling, words) = channel(READ_AHEAD);
     // The sources end with this function.
@@ -93,16 +97,8 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let outside = Outside { grid, clock };
     let controller = Controller::new(restored, settings.controller.clone(), outside, store.has_ballast());
     freed::give_back();
-    let (arriving, arrivals) = channel(READ_AHEAD);
     let (inputs, from_peers) = channel(READ_AHEAD);
-    let limits = settings.connections.within(descriptors.hard);
-    let listening = tokio::spawn(listen::serve(
-        listeners,
-        (identity, settings.admin_group.clone()),
-        limits,
-        audit.clone(),
-        arriving,
-    ));
+    let listening = tokio::spawn(listen::serve(listeners, door));
     let feeds = settings.feeds.build()?;
     let telling = tokio::spawn(feeds::run(feeds, told, inputs.clone()));
     for device in devices {
@@ -133,6 +129,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
         messenger,
         audit,
         timings,
+        page,
         committing: None,
     };
     let sources = Sources {
@@ -181,6 +178,8 @@ struct Shell {
     messenger: Messenger,
     audit: Audit,
     timings: Timings,
+    /// The page, if it is served.
+    page: Option<Page>,
     /// Begin of the commit that the journal is writing.
     committing: Option<Instant>,
 }
@@ -365,6 +364,10 @@ impl Shell {
             Effect::GiveBack => freed::give_back(),
             Effect::DropBackup => self.store.drop_backup(),
             Effect::Part(peer) => self.hang_up(peer),
+            Effect::FindPage(peer, act) => {
+                let report = self.page.as_ref().map(|page| page.report(act)).unwrap_or_default();
+                return Some(Input::PageFound(peer, report));
+            }
             Effect::Wake(node, order) => self.waker.wake(node, order),
             Effect::Tell(errand) => self.messenger.tell(*errand),
             Effect::Audit(entry) => self.audit.add(&entry),

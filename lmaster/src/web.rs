@@ -1,38 +1,60 @@
-//! The HTTP server of the master, on a thread of its own: metrics. It reads only, answers callers of this machine only,
-//! and asks the loop of the master for figures, one request at a time.
+//! The HTTP server of the master, on a thread of its own: the page, its API, and metrics. It answers callers of this
+//! machine only. It asks the loop of the master for figures, one request at a time, and everything else as a client of
+//! the user who calls.
 
+mod act;
+mod api;
+mod documents;
+mod draw;
+mod entrance;
+mod error;
+mod events;
+mod keys;
 mod metrics;
+mod overview;
+mod page;
+mod parameters;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use limo_proto::{Principal, Socket, WebReport};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::controller::Figures;
+use crate::listen::Door;
+use entrance::Entrance;
+use error::ApiError;
+use events::Events;
+use keys::Keys;
 pub use metrics::Timings;
 
 /// Most connections at a time; others wait to be accepted.
-const CONNECTIONS: usize = 64;
+const CONNECTIONS: usize = 256;
 
-/// Longest time for a request with its answer.
+/// Longest time for a request with its answer, apart from streams of events.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Pause after a failure to accept. A lack of descriptors, for example, lasts for a while.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The currency of all prices and costs.
+const CURRENCY: &str = "EUR";
 
 /// The way back to a caller who wants figures. With them go the numbers of connected nodes and clients.
 pub type Asker = oneshot::Sender<(Figures, (usize, usize))>;
@@ -43,38 +65,80 @@ struct Web {
     /// Has room for one caller; others wait for it.
     askers: Sender<Asker>,
     timings: Timings,
+    entrance: Entrance,
+    events: Events,
+    keys: Arc<Keys>,
 }
 
-/// Listens on an address of this machine, and serves until the receiver is dropped. Returns the bound address and the
-/// callers who wait for figures.
+/// The caller of a connection.
+#[derive(Clone)]
+struct WebCaller {
+    /// The user of this machine at the other end; `None` if the kernel knows none.
+    user: Option<Principal>,
+    /// True while the answer is a stream of events, which has no end.
+    watches: Arc<AtomicBool>,
+}
+
+/// The served page, for the loop of the master.
+pub struct Page {
+    address: SocketAddr,
+    keys: Arc<Keys>,
+}
+
+impl Page {
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Returns the address, and a code with which this user may act.
+    pub fn report(&self, act: Option<u32>) -> WebReport {
+        let code = act.and_then(|uid| {
+            let code = self.keys.code(uid, Instant::now());
+            code.inspect_err(|error| tracing::error!(%error, "the kernel has no random bytes")).ok()
+        });
+        WebReport { address: Some(self.address.to_string()), code }
+    }
+}
+
+/// Listens on an address of this machine, and serves until the receiver is dropped. Returns the page and the
+/// callers who wait for figures. Has to be called in the runtime of the loop.
 ///
 /// # Errors
 /// If the address is not available, or the thread cannot start.
-pub fn start(address: SocketAddr, timings: Timings) -> Result<(SocketAddr, Receiver<Asker>)> {
+pub fn start(address: SocketAddr, timings: Timings, door: Door) -> Result<(Page, Receiver<Asker>)> {
     let listener =
-        std::net::TcpListener::bind(address).with_context(|| format!("cannot serve metrics on {address}"))?;
+        std::net::TcpListener::bind(address).with_context(|| format!("cannot serve the page on {address}"))?;
     let bound = listener.local_addr().context("cannot find the own address")?;
     listener.set_nonblocking(true).context("cannot listen without blocking")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;
     let (askers, asked) = channel(1);
     let port = bound.port();
     let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}"), format!("[::1]:{port}")];
-    let web = Arc::new(Web { hosts, askers, timings });
+    let entrance = Entrance::new(door, tokio::runtime::Handle::current());
+    let keys = Arc::<Keys>::default();
+    let page = Page { address: bound, keys: Arc::clone(&keys) };
+    let web = Arc::new(Web { hosts, askers, timings, entrance, events: Events::default(), keys });
     let serve = move || {
         runtime.block_on(async {
             match TcpListener::from_std(listener) {
-                Ok(listener) => accept(listener, web).await,
-                Err(error) => tracing::error!(%error, "the server of metrics cannot start"),
+                Ok(listener) => {
+                    tokio::spawn(events::tell(Arc::clone(&web)));
+                    accept(listener, web).await;
+                }
+                Err(error) => tracing::error!(%error, "the web server cannot start"),
             }
         });
     };
-    thread::Builder::new().name("web".to_owned()).spawn(serve).context("cannot start the thread of metrics")?;
-    Ok((bound, asked))
+    thread::Builder::new().name("web".to_owned()).spawn(serve).context("cannot start the thread of the web server")?;
+    Ok((page, asked))
 }
 
 async fn accept(listener: TcpListener, web: Arc<Web>) {
     let router = Router::new()
         .route("/metrics", get(metrics))
+        .merge(api::router())
+        .merge(page::router())
+        .route("/act", get(act::enter))
         .layer(middleware::from_fn_with_state(Arc::clone(&web), only_here))
         .with_state(web);
     let places = Arc::new(Semaphore::new(CONNECTIONS));
@@ -85,23 +149,38 @@ async fn accept(listener: TcpListener, web: Arc<Web>) {
             Ok((stream, _)) => {
                 let router = router.clone();
                 tokio::spawn(async move {
-                    // A slow or broken request gets no answer.
-                    let _ = tokio::time::timeout(PATIENCE, serve(stream, router)).await;
+                    serve(stream, router).await;
                     drop(place);
                 });
             }
             Err(error) => {
-                tracing::warn!(%error, "cannot accept a caller of metrics");
+                tracing::warn!(%error, "cannot accept a caller of the web server");
                 tokio::time::sleep(PAUSE).await;
             }
         }
     }
 }
 
-async fn serve(stream: TcpStream, router: Router) -> hyper::Result<()> {
+/// Answers one request. A slow or broken request gets no answer.
+async fn serve(stream: TcpStream, router: Router) {
+    let socket = Socket::from(stream);
+    let user = socket.principal().await.ok().flatten();
+    let Socket::Tcp(stream) = socket else { return };
+    let caller = WebCaller { user, watches: Arc::default() };
+    let watches = Arc::clone(&caller.watches);
     let mut http = http1::Builder::new();
     http.keep_alive(false).timer(TokioTimer::new());
-    http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await
+    let service = TowerToHyperService::new(router.layer(Extension(caller)));
+    let late = async {
+        tokio::time::sleep(PATIENCE).await;
+        if watches.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    };
+    tokio::select! {
+        _ = http.serve_connection(TokioIo::new(stream), service) => {}
+        () = late => {}
+    }
 }
 
 /// Refuses requests under other names: a page of a foreign site could otherwise let its name point to this machine, and
@@ -114,19 +193,34 @@ async fn only_here(State(web): State<Arc<Web>>, request: Request, next: Next) ->
     }
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    for (name, value) in [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
     response
 }
 
+/// A browser runs and loads only files of this server.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+    img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+impl Web {
+    /// Asks the loop for figures of one moment; also returns the numbers of connected nodes and clients. `None` if the
+    /// master is stopping.
+    async fn figures(&self) -> Option<(Figures, (usize, usize))> {
+        let (asker, answer) = oneshot::channel();
+        self.askers.send(asker).await.ok()?;
+        answer.await.ok()
+    }
+}
+
 async fn metrics(State(web): State<Arc<Web>>) -> Response {
-    let (asker, answer) = oneshot::channel();
-    let asked = web.askers.send(asker).await;
-    let figures = match asked {
-        Ok(()) => answer.await.ok(),
-        Err(_) => None,
-    };
-    let Some((figures, connections)) = figures else {
+    let Some((figures, connections)) = web.figures().await else {
         return (StatusCode::SERVICE_UNAVAILABLE, "the master is stopping\n").into_response();
     };
     match metrics::text(&figures, connections, &web.timings) {

@@ -260,6 +260,12 @@ pub enum Command {
     Energy(EnergyArgs),
     /// Show the cluster on the whole screen: draw, nodes and queue, once a second
     Top(TopArgs),
+    /// Open the page of the master in a browser, and print its address
+    Web {
+        /// Let the browser cancel, hold and release your jobs and undo changes, for 8 hours
+        #[arg(long)]
+        act: bool,
+    },
 }
 
 /// States with their codes in tables. The codes are Slurm's, and `LO` for lost, `RF` for refused and `UU` for used

@@ -1,48 +1,14 @@
 //! `lq energy`: energy and cost of finished jobs, as sums by user, job, application or day, and energy of nodes.
 
-use limo_client::json::SCHEMA;
+use limo_client::json::EnergyJson;
 use limo_client::{Align, Clock, Failure, Master, Room, Screen, Table, answer_json, answer_screen, exit, or_dash};
 use limo_model::{Energy, Money, Span, Time};
 use limo_proto::{EnergyBy, EnergyQuery, EnergyReport, EnergySum, JobFilter};
-use serde::Serialize;
 
 use crate::args::{By, EnergyArgs};
 
 /// Default range in days.
 const DAYS: i64 = 30;
-
-#[derive(Serialize)]
-struct EnergyJson {
-    schema: u32,
-    by: &'static str,
-    since_unix_ms: Option<i64>,
-    until_unix_ms: Option<i64>,
-    sums: Vec<SumJson>,
-    /// Sum over everything, including omitted sums.
-    total: SumJson,
-}
-
-#[derive(Serialize)]
-struct SumJson {
-    /// User, job, application, node, group, state, or date; empty for the total, and for nodes of no group.
-    key: String,
-    /// Begin of the day.
-    begin_unix_ms: Option<i64>,
-    /// Number of jobs that ran; `null` for nodes.
-    jobs: Option<u64>,
-    energy_j: f64,
-    /// Parts of `energy_j`. The remainder is from jobs without a record of this.
-    measured_j: f64,
-    estimated_j: f64,
-    emulated_j: f64,
-    cost_eur: Option<f64>,
-    start_now_cost_eur: Option<f64>,
-    saved_eur: Option<f64>,
-    /// Time for which the draw of nodes is known.
-    seen_s: Option<f64>,
-    /// Time of nodes in a state.
-    span_s: Option<f64>,
-}
 
 /// Prints the sums.
 ///
@@ -50,14 +16,11 @@ struct SumJson {
 /// If the master cannot be asked, or options exclude each other.
 pub async fn run(args: &EnergyArgs, json: bool, master: &Master) -> Result<u8, Failure> {
     let query = query(args, &Clock::system())?;
-    let (since, until) = (query.since, query.until);
+    let (by, range) = (query.by.clone(), (query.since, query.until));
     let report = master.session().await?.energy(query).await?;
     let clock = Clock::system();
     if json {
-        let sums = report.sums.iter().map(|sum| as_json(sum, args.by, &clock)).collect();
-        let (since_unix_ms, until_unix_ms) = (since.map(Time::unix_ms), until.map(Time::unix_ms));
-        let total = as_json(&report.total, args.by, &clock);
-        answer_json(&EnergyJson { schema: SCHEMA, by: word(args.by), since_unix_ms, until_unix_ms, sums, total })?;
+        answer_json(&EnergyJson::new(&by, range, &report, &clock))?;
     } else {
         answer_screen(&as_text(&report, args, (&clock, &Screen::of_stdout())))?;
     }
@@ -132,23 +95,6 @@ fn is_of_nodes(by: By) -> bool {
 
 fn saved(sum: &EnergySum) -> Option<Money> {
     Some(sum.start_now_cost? - sum.cost?)
-}
-
-fn as_json(sum: &EnergySum, by: By, clock: &Clock) -> SumJson {
-    SumJson {
-        key: begin(sum, by).map_or_else(|| sum.key.clone(), |begin| clock.date(begin)),
-        begin_unix_ms: begin(sum, by).map(Time::unix_ms),
-        jobs: (!is_of_nodes(by)).then_some(sum.jobs),
-        energy_j: sum.energy.joules(),
-        measured_j: sum.measured.joules(),
-        estimated_j: sum.estimated.joules(),
-        emulated_j: sum.emulated.joules(),
-        cost_eur: sum.cost.map(|cost| cost.eur()),
-        start_now_cost_eur: sum.start_now_cost.map(|cost| cost.eur()),
-        saved_eur: saved(sum).map(|saved| saved.eur()),
-        seen_s: sum.seen.map(|seen| seen.secs()),
-        span_s: sum.span.map(|span| span.secs()),
-    }
 }
 
 fn as_text(report: &EnergyReport, args: &EnergyArgs, (clock, screen): (&Clock, &Screen)) -> String {

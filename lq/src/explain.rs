@@ -1,32 +1,11 @@
 //! `lq explain`: explains why jobs wait, with figures.
 
-use limo_client::json::{CandidateJson, JobJson, SCHEMA};
+use limo_client::json::ExplanationJson;
 use limo_client::{
     Clock, Failure, Master, answer, answer_json, candidate_table, dependencies, end_in_words, exit, marked, plain,
 };
 use limo_model::Power;
 use limo_proto::{Explanation, JobReport, JobState, Planned, Selector};
-use serde::Serialize;
-
-#[derive(Serialize)]
-struct ExplanationJson {
-    schema: u32,
-    job: JobJson,
-    mode: String,
-    price_eur_per_mwh: Option<f64>,
-    draw_w: f64,
-    /// Lower limit; `null` if there is none.
-    band_low_w: Option<f64>,
-    /// Upper limit; `null` if there is none.
-    band_high_w: Option<f64>,
-    candidates: Vec<CandidateJson>,
-    /// Number of further candidates.
-    candidates_left_out: u32,
-    /// The start that the policy plans; `null` if it plans none.
-    planned_start_unix_ms: Option<i64>,
-    /// Nodes of the planned start, or their number.
-    planned_on: Option<String>,
-}
 
 /// Explains each job; in JSON one per line.
 ///
@@ -39,30 +18,13 @@ pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, 
         let explanation = session.explain(id).await?;
         let clock = Clock::system();
         if json {
-            answer_json(&as_json(&explanation, &clock))?;
+            answer_json(&ExplanationJson::new(&explanation, &clock))?;
         } else {
             let gap = if index > 0 { "\n" } else { "" };
             answer(&format!("{gap}{}", as_text(&explanation, &clock)))?;
         }
     }
     Ok(exit::DONE)
-}
-
-fn as_json(explanation: &Explanation, clock: &Clock) -> ExplanationJson {
-    let band = explanation.band;
-    ExplanationJson {
-        schema: SCHEMA,
-        job: JobJson::new(&explanation.job, clock),
-        mode: explanation.mode.to_string(),
-        price_eur_per_mwh: explanation.price.map(|price| price.eur_per_mwh()),
-        draw_w: explanation.draw.watts(),
-        band_low_w: (!band.low().is_zero()).then(|| band.low().watts()),
-        band_high_w: (!band.high().is_unlimited()).then(|| band.high().watts()),
-        candidates: explanation.candidates.iter().map(|candidate| CandidateJson::new(candidate, clock)).collect(),
-        candidates_left_out: explanation.more,
-        planned_start_unix_ms: explanation.planned.as_ref().map(|planned| planned.at.unix_ms()),
-        planned_on: explanation.planned.as_ref().map(|planned| planned.place.clone()),
-    }
 }
 
 fn as_text(explanation: &Explanation, clock: &Clock) -> String {

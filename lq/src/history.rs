@@ -1,11 +1,11 @@
 //! `lq history`: lists finished jobs.
 
+use limo_client::json::JobsJson;
 use limo_client::{Clock, Failure, Master, Screen, answer_json, answer_screen, exit};
 use limo_proto::Finished;
 
 use crate::args::HistoryArgs;
 use crate::columns::{Usual, sort, table};
-use crate::list::JobsJson;
 
 const COLUMNS: Usual = Usual {
     brief: &["jobid", "name", "user", "st", "end", "time", "nodes(unit)", "energy", "cost", "reason"],

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use limo_client::json::{JobJson, SCHEMA};
+use limo_client::json::JobsJson;
 use limo_client::{AskError, Clock, Failure, Master, Screen, Session, answer_json, answer_screen, exit};
 use limo_proto::JobReport;
-use serde::Serialize;
 
 use crate::args::ListArgs;
 use crate::columns::{Usual, sort, table};
@@ -34,18 +33,6 @@ pub const COLUMNS: Usual = Usual {
         "reason",
     ],
 };
-
-#[derive(Serialize)]
-pub struct JobsJson {
-    schema: u32,
-    jobs: Vec<JobJson>,
-}
-
-impl JobsJson {
-    pub fn new(jobs: &[JobReport], clock: &Clock) -> Self {
-        Self { schema: SCHEMA, jobs: jobs.iter().map(|job| JobJson::new(job, clock)).collect() }
-    }
-}
 
 /// Prints the selected jobs.
 ///

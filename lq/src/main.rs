@@ -14,6 +14,7 @@ mod nodes;
 mod show;
 mod top;
 mod wait;
+mod web;
 
 use std::process::ExitCode;
 
@@ -56,6 +57,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Some(Command::Energy(args)) => energy::run(&args, json, master).await,
             Some(Command::Top(args)) if !json => top::run(&args, master).await,
             Some(Command::Top(_)) => Err(Failure::new("lq top has no JSON: use `lq --json --watch`")),
+            Some(Command::Web { act }) => web::run(act, json, master).await,
             Some(Command::Nodes) => nodes::run(json, master).await,
             Some(Command::Logs { .. }) if json => Err(Failure::new("`lq logs` prints what the job wrote, not JSON")),
             Some(Command::Logs { follow, stderr, jobs, reconnect }) => {

@@ -1,5 +1,6 @@
 //! `lq show`: prints everything about a job, one fact a line.
 
+use limo_client::json::JobsJson;
 use limo_client::{
     Align, Clock, Failure, Master, Table, Used, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label,
     marked, or_dash, plain,
@@ -8,7 +9,6 @@ use limo_model::{Allowance, Evictions, Memory, WhenUsed, host_list};
 use limo_proto::{JobReport, PackedTasks, Selector};
 
 use crate::columns::{places, time_run, unreachable};
-use crate::list::JobsJson;
 
 /// Prints the jobs.
 ///

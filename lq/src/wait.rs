@@ -1,10 +1,10 @@
 //! `lq wait`: waits until jobs are over, even if the master is absent for a time.
 
+use limo_client::json::JobsJson;
 use limo_client::{Clock, Failure, Master, Patience, answer_json, exit, until_over};
 use limo_proto::Selector;
 
 use crate::PROGRAM;
-use crate::list::JobsJson;
 
 /// Waits, and returns the highest exit code of the jobs.
 ///

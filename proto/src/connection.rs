@@ -142,6 +142,16 @@ async fn call<In, Out>(
     Ok(Connection::greeted(reader, writer, identity))
 }
 
+/// Greets over a socket whose other end is in this process.
+///
+/// # Errors
+/// [`ConnectionError`] if the other end refuses.
+pub async fn connect_over<In, Out>(socket: Socket, role: Role) -> Result<Connection<In, Out>, ConnectionError> {
+    let (reader, writer, answer) = greet(socket, role).await?;
+    let identity = decode_answer(&answer)?;
+    Ok(Connection::greeted(reader, writer, identity))
+}
+
 /// Calls a master without a certificate, which is known by the fingerprint of its authority. Only
 /// [`crate::EnrolRequest::Join`] is possible.
 ///
@@ -153,9 +163,7 @@ pub(crate) async fn connect_to_join<In, Out>(
 ) -> Result<Connection<In, Out>, ConnectionError> {
     let refused = |source| ConnectionError::Connect { address: Endpoint::Tls(hosts.to_vec()).to_string(), source };
     let socket = TlsSocket::join(hosts, authority).await.map_err(refused)?;
-    let (reader, writer, answer) = greet(socket.into(), Role::Enrolment).await?;
-    let identity = decode_answer(&answer)?;
-    Ok(Connection::greeted(reader, writer, identity))
+    connect_over(socket.into(), Role::Enrolment).await
 }
 
 /// Sends the greeting. Returns the answer, which is not decoded yet.

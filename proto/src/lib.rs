@@ -15,6 +15,7 @@ mod encoding;
 mod endpoint;
 mod energy;
 mod enrol;
+mod exchange;
 mod frame;
 mod groups;
 mod heartbeat;
@@ -28,10 +29,12 @@ mod orders;
 mod outside;
 mod owner;
 mod places;
+mod plan;
 mod predictor;
 mod queries;
 mod queues;
 mod reader;
+mod readings;
 mod register;
 mod replace;
 mod report;
@@ -44,12 +47,13 @@ mod suspension;
 mod tls;
 mod trust;
 mod users;
+mod web;
 mod writer;
 
 pub use backup::{BACKUP_PART, BackupFile, BackupReport, JournalSizes};
 pub use bound::{BoundError, List, Text};
 pub use candidates::{CANDIDATES_LIMIT, Candidate, DryRun, Explanation, Planned};
-pub use connection::{Connection, ConnectionError, Greeted, accept, connect, turn_away};
+pub use connection::{Connection, ConnectionError, Greeted, accept, connect, connect_over, turn_away};
 pub use credentials::{
     AUTHORITIES_FILE, Credentials, CredentialsError, IDENTITY_FILE, Listening, write_authorities, write_identity,
 };
@@ -61,6 +65,7 @@ pub use encoding::{
 pub use endpoint::{Endpoint, EndpointError, UNIX_PREFIX};
 pub use energy::{EnergyBy, EnergyQuery, EnergyReport, EnergySum};
 pub use enrol::{CertificateBytes, EnrolAnswer, EnrolError, EnrolRequest, KeyBytes, NewCertificate, enrol, join};
+pub use exchange::ExchangeError;
 pub use frame::{BODY_LIMIT, Data, Frame, FrameError, GREETING_LIMIT, Sign};
 pub use groups::{GroupDraw, GroupReport, GroupsQuery, OwnersReport};
 pub use heartbeat::{Alive, Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY, Pulse};
@@ -77,10 +82,12 @@ pub use orders::{DoExec, MasterToNode, StepOf};
 pub use outside::{FeedKind, FeedReport, GridLimit, GridReport, GridState, MeterReport};
 pub use owner::user_name;
 pub use places::{SYSTEM_SOCKET, default_socket, default_state_dir, tls_directory, user_socket};
+pub use plan::{PlanQuery, PlanReport, PlannedJob, STARTS_LIMIT, STEPS_LIMIT};
 pub use predictor::{ModelReport, PredictorQuery, PredictorReport};
 pub use queries::*;
 pub use queues::{QueueReport, QueuesQuery};
 pub use reader::{Reader, Received};
+pub use readings::{ReadingsQuery, ReadingsReport};
 pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
 pub use replace::Replace;
 pub use report::{
@@ -88,7 +95,7 @@ pub use report::{
     UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
 };
 pub use safe::{UnsafePlace, make_directory, own_directory, safe_program};
-pub use select::{Finished, JobFilter, NUMBERS_LIMIT, Selection, Selector};
+pub use select::{Finished, JobFilter, JobOrder, ListingQuery, NUMBERS_LIMIT, Selection, Selector};
 pub use socket::{Principal, Socket, Via};
 pub use state::{JobState, NodeSleep, NodeState};
 pub use stream::{CHUNK, Channel, Inbox, Outbox, Positions, StreamError, StreamId, WINDOW};
@@ -96,4 +103,5 @@ pub use suspension::Suspension;
 pub use tls::{ListenerConfig, TlsSocket};
 pub use trust::{ServiceUserError, Trusted};
 pub use users::{FairshareChange, UserReport, UsersChange, UsersReport};
+pub use web::{WebQuery, WebReport};
 pub use writer::{SignWriter, Writer};

@@ -93,6 +93,7 @@ impl Query {
             Self::DryRun(DryRunQuery(request)) => check_request(request),
             Self::Select(SelectQuery { selection, .. }) => selection.check(),
             Self::History(finished) => finished.filter.check(),
+            Self::Listing(query) => query.filter.check(),
             Self::Energy(query) => {
                 if let EnergyBy::Days(days) = &query.by {
                     count("days", days.len(), DAYS_LIMIT)?;

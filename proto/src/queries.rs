@@ -9,11 +9,14 @@ use crate::encoding::encoded_len;
 use crate::energy::{EnergyQuery, EnergyReport};
 use crate::groups::{GroupReport, GroupsQuery};
 use crate::history::{ChangeReport, UndoReport};
+use crate::plan::{PlanQuery, PlanReport};
 use crate::predictor::{PredictorQuery, PredictorReport};
 use crate::queues::{QueueReport, QueuesQuery};
+use crate::readings::{ReadingsQuery, ReadingsReport};
 use crate::report::{JobReport, NodeDetail, NodeReport, Status};
-use crate::select::{Finished, JobFilter, Selection};
+use crate::select::{Finished, JobFilter, ListingQuery, Selection};
 use crate::users::UsersReport;
+use crate::web::{WebQuery, WebReport};
 
 /// A query of some type, with the type of its answer.
 pub trait Asking: Into<Query> {
@@ -75,6 +78,9 @@ macro_rules! for_each_query {
             Queues(QueuesQuery), Heavy, Vec<QueueReport>: match { Answer::Queues(queues) => queues };
             Predictor(PredictorQuery), Light, PredictorReport: match { Answer::Predictor(report) => report };
             Groups(GroupsQuery), Heavy, Vec<GroupReport>: match { Answer::Groups(groups) => groups };
+            Listing(ListingQuery), Heavy, HistoryPage: match { Answer::History { jobs, more } => HistoryPage { jobs, more } };
+            Plan(PlanQuery), Heavy, PlanReport: match { Answer::Plan(report) => *report };
+            Web(WebQuery), Light, WebReport: match { Answer::Web(report) => report };
         }
     };
 }
@@ -174,26 +180,6 @@ pub struct DryRunQuery(pub Box<Request>);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeQuery(pub String);
 
-/// Asks for the draw of a node or of the cluster in the intervals that begin in `[from, until)`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReadingsQuery {
-    /// Name of the node; `None` for the cluster.
-    pub node: Option<String>,
-    /// Begin of the time.
-    pub from: Time,
-    /// Exclusive end of the time.
-    pub until: Time,
-}
-
-/// The answer to a [`ReadingsQuery`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReadingsReport {
-    /// True if any of the watts are emulated.
-    pub emulated: bool,
-    /// Intervals in the order of time.
-    pub intervals: Vec<Drawn>,
-}
-
 /// Asks for the numbers of jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectQuery {
@@ -203,10 +189,10 @@ pub struct SelectQuery {
     pub live: bool,
 }
 
-/// The answer to [`Finished`].
+/// The answer to [`Finished`] and to a [`ListingQuery`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryPage {
-    /// Jobs, newest first.
+    /// Jobs, of [`Finished`] the newest first.
     pub jobs: Vec<JobReport>,
     /// True if more jobs follow.
     pub more: bool,
@@ -279,7 +265,7 @@ pub enum Answer {
     Readings { emulated: bool, intervals: Vec<Drawn> },
     /// The selected jobs.
     Selected(Vec<JobId>),
-    /// Finished jobs; `more` is true if further jobs follow.
+    /// Answer to [`Finished`] and [`ListingQuery`]; `more` is true if further jobs follow.
     History { jobs: Vec<JobReport>, more: bool },
     /// Answer to [`EnergyQuery`].
     Energy(Box<EnergyReport>),
@@ -309,6 +295,10 @@ pub enum Answer {
     Predictor(PredictorReport),
     /// Answer to [`GroupsQuery`].
     Groups(Vec<GroupReport>),
+    /// Answer to [`PlanQuery`].
+    Plan(Box<PlanReport>),
+    /// Answer to [`WebQuery`].
+    Web(WebReport),
 }
 
 impl Answer {

@@ -1,6 +1,6 @@
 //! Selections of jobs: by number, the newest or all of a user, and filters.
 
-use limo_model::{JobId, Tasks, Time};
+use limo_model::{Cores, JobId, Span, Tasks, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::bound::{list, texts};
@@ -80,6 +80,49 @@ impl JobFilter {
             && self.steps_of == job.step.map(|(of, _)| of)
             && (self.nodes.is_empty() || job.nodes.iter().any(|node| self.nodes.contains(node)))
     }
+}
+
+/// Order of unfinished jobs. Jobs without a value come last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobOrder {
+    /// By number, which is the order of submission.
+    Number,
+    /// By start.
+    Start,
+    /// By time limit.
+    TimeLimit,
+    /// By cores on each node; all cores of a node come last.
+    Cores,
+}
+
+impl JobOrder {
+    /// Returns the value by which a job is ordered.
+    pub fn key(self, job: &JobReport) -> i64 {
+        match self {
+            Self::Number => 0,
+            Self::Start => job.started.map_or(i64::MAX, Time::unix_ms),
+            Self::TimeLimit => job.time_limit.map_or(i64::MAX, Span::ms),
+            Self::Cores => match job.cores {
+                Cores::Count(count) => i64::from(count.get()),
+                Cores::All => i64::MAX,
+            },
+        }
+    }
+}
+
+/// Asks for unfinished jobs in an order, jobs of equal values by number. Tasks of arrays that wait are not listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListingQuery {
+    /// The filter.
+    pub filter: JobFilter,
+    /// The order.
+    pub order: JobOrder,
+    /// True for the reversed order.
+    pub descending: bool,
+    /// Continues a long list after this job: its value in the order, and its number.
+    pub after: Option<(i64, JobId)>,
+    /// Most jobs. The master may answer with fewer and report that more follow.
+    pub limit: u32,
 }
 
 /// Asks for finished jobs, newest first: those that ended in `[since, until)` and pass the filter, at most `limit`.

@@ -121,12 +121,18 @@ impl Core {
     /// Returns the start that the policy plans for a waiting job; `None` if it plans none, or looks at too few jobs. Costs
     /// as much as a round.
     pub fn planned_start(&self, now: Time, job: JobId) -> Option<PlannedStart> {
-        let later = planned(&self.view(now)).1.into_iter().find(|later| later.job == job)?;
-        let place = match later.wanted {
-            Wanted::Named(nodes) => PlannedPlace::Named(nodes),
-            Wanted::Some { count, .. } => PlannedPlace::Any(count),
-        };
-        Some(PlannedStart { at: later.at, place })
+        self.planned_starts(now).find(|(planned, _)| *planned == job).map(|(_, start)| start)
+    }
+
+    /// Returns all starts that the policy plans, in its order. Costs as much as a round.
+    pub fn planned_starts(&self, now: Time) -> impl Iterator<Item = (JobId, PlannedStart)> {
+        planned(&self.view(now)).1.into_iter().map(|later| {
+            let place = match later.wanted {
+                Wanted::Named(nodes) => PlannedPlace::Named(nodes),
+                Wanted::Some { count, .. } => PlannedPlace::Any(count),
+            };
+            (later.job, PlannedStart { at: later.at, place })
+        })
     }
 
     /// Tries a request on a copy of the state.

@@ -1,6 +1,7 @@
 //! Clusters of real programs for the end-to-end tests: a master and nodes on loopback, each in its own directory, and
 //! the clients. Independent of the tests.
 
+mod browser;
 pub mod clock;
 mod cluster;
 mod daemon;
@@ -14,6 +15,7 @@ mod stranger;
 mod submitter;
 mod until;
 
+pub use browser::Browser;
 pub use cluster::{Cluster, MASTER, NodeSetup, Setup};
 pub use dice::Dice;
 pub use host::{Host, Switch};

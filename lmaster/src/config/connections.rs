@@ -65,7 +65,7 @@ fn local_only(listen: Option<SocketAddr>, web: Option<SocketAddr>) -> Result<()>
     }
     if let Some(web) = web.filter(is_foreign) {
         bail!(
-            "cannot serve metrics on {web}: anyone who reaches it could read them (use 127.0.0.1:{port}, and a proxy with \
+            "cannot serve the page on {web}: anyone who reaches it could read them (use 127.0.0.1:{port}, and a proxy with \
              authentication for other machines)",
             port = web.port()
         );

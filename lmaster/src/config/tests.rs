@@ -36,7 +36,11 @@ fn flags_come_before_the_file_and_the_file_before_defaults() {
 #[test]
 fn refusals() {
     refused("", &["--listen", "0.0.0.0:6817"], "cannot listen on 0.0.0.0:6817: without certificates");
-    refused("web = \"0.0.0.0:80\"\n", &[], "cannot serve metrics on 0.0.0.0:80: anyone who reaches it could read them");
+    refused(
+        "web = \"0.0.0.0:80\"\n",
+        &[],
+        "cannot serve the page on 0.0.0.0:80: anyone who reaches it could read them",
+    );
     refused("", &["--socket", "here"], "the socket path `here` is relative");
     refused("[connections]\nper_user = 0\n", &[], "per_user of [connections] is 0: it must be 1 to 1000000");
     refused("", &["--greeting-time", "0s"], "greeting_time is zero");

@@ -4,7 +4,7 @@ use limo_feeds::grid::Word;
 use limo_journal::{Batch, CommitError, NoRoom, RecoverError, Recovered};
 use limo_model::{JobId, NodeId, Power, Profile, ProfileKey};
 use limo_profiles::predict::FinishedJob;
-use limo_proto::{ClientToMaster, Frame, MasterToClient, MasterToNode, NodeToMaster, StreamId};
+use limo_proto::{ClientToMaster, Frame, MasterToClient, MasterToNode, NodeToMaster, StreamId, WebReport};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Caller, Lesson, News, PeerId, Question, Reply, Settings, Ticket};
@@ -52,6 +52,8 @@ pub enum Input {
     Turn,
     /// A client's frame, with its place among its user's frames in flight. The shell frees the place.
     Placed(Box<Input>, OwnedSemaphorePermit),
+    /// The answer to [`Effect::FindPage`].
+    PageFound(PeerId, WebReport),
     /// [`Effect::Wake`] failed, with the reason.
     WakeFailed(NodeId, String),
 }
@@ -81,6 +83,8 @@ pub enum Effect {
     Wake(NodeId, WakeOrder),
     /// Tells the site about an event of a job.
     Tell(Box<Errand>),
+    /// Finds the address of the page, with a code for this user if there is one.
+    FindPage(PeerId, Option<u32>),
     /// Adds an entry to the audit log.
     Audit(Box<AuditEntry>),
 }

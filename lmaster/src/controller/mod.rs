@@ -30,6 +30,7 @@ mod groups;
 mod history;
 mod hold;
 mod hook;
+mod listing;
 mod live;
 mod liveness;
 mod lookup;
@@ -42,6 +43,7 @@ mod numbers;
 mod owners;
 mod pages;
 mod pause;
+mod plan;
 mod predictor;
 mod probes;
 mod queries;
@@ -76,6 +78,7 @@ mod users;
 mod variation;
 mod waits;
 mod warnings;
+mod web;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -273,6 +276,7 @@ impl Controller {
             Input::Drained(peer) => self.drained(peer),
             Input::Dropped(peer, stream, offset) => self.dropped(peer, stream, offset),
             Input::Turn => self.turn(),
+            Input::PageFound(peer, report) => self.page_found(peer, report),
             Input::WakeFailed(node, reason) => self.sleepers.wake_failed(&self.tx, node, reason),
             // The shell has already freed the place of this frame.
             Input::Placed(input, _) => return self.step(now, *input),

@@ -7,6 +7,7 @@ use limo_sched::Node;
 
 use super::commit::After;
 use super::deeds::{Deed, Doing};
+use super::listing::Listing;
 use super::lookup::Lookup;
 use super::numbers::Numbers;
 use super::select::Selecting;
@@ -51,6 +52,8 @@ enum More {
     Deeds(Doing, Numbers),
     /// The filter of a selection. The result leads to another answer.
     Sift(Box<Sifting>),
+    /// The search for the first jobs of an order.
+    List(Box<Listing>),
 }
 
 impl Cursor {
@@ -81,6 +84,11 @@ impl Cursor {
     /// Filters these jobs by the selection's filter.
     pub(super) fn sift(selecting: Selecting, jobs: Numbers) -> Self {
         Self::of(Answer::Done, More::Sift(Box::new(Sifting::new(selecting, jobs))))
+    }
+
+    /// Lists unfinished jobs in an order.
+    pub(super) fn listing(listing: Listing) -> Self {
+        Self::of(Answer::Done, More::List(Box::new(listing)))
     }
 
     pub(super) fn history(mut finished: Finished) -> Self {
@@ -184,6 +192,14 @@ impl Controller {
                     self.keep_cursor(peer, Cursor { more: More::Sift(sifting), ..cursor });
                     return self.sessions.ready(peer);
                 }
+                More::List(mut listing) => {
+                    if !self.list(&mut listing) {
+                        self.keep_cursor(peer, Cursor { more: More::List(listing), ..cursor });
+                        return self.sessions.ready(peer);
+                    }
+                    cursor.made = self.listed(&listing);
+                    More::Nothing
+                }
                 more => more,
             };
             if let Some(page) = cursor.made.cut(PAGE) {
@@ -191,7 +207,7 @@ impl Controller {
                 return self.tell_page(peer, MasterToClient::Piece(Box::new(page)), changed);
             }
             let lookup = match &mut cursor.more {
-                More::Nothing | More::Deeds(..) | More::Sift(_) => {
+                More::Nothing | More::Deeds(..) | More::Sift(_) | More::List(_) => {
                     let answer = MasterToClient::Answer(Box::new(tidied(cursor.made)));
                     return self.tell_page(peer, answer, changed);
                 }

@@ -9,6 +9,7 @@ use limo_proto::{JobState, Status};
 use prometheus::core::Collector;
 use prometheus::{Counter, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
 
+use super::CURRENCY;
 use crate::controller::{DrawSource, Figures};
 
 /// States of jobs that are not over.
@@ -26,9 +27,6 @@ const OVER: [JobState; 8] = [
     JobState::UsedUp,
     JobState::NodeFailed,
 ];
-
-/// The currency of all prices and costs.
-const CURRENCY: &str = "EUR";
 
 /// Durations of the master's work since it began.
 #[derive(Debug, Clone)]

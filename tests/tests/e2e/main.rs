@@ -2,6 +2,7 @@
 
 mod addresses;
 mod allowance;
+mod api;
 mod arrays;
 mod attach;
 mod backup;
@@ -41,6 +42,7 @@ mod notifications;
 mod operator;
 mod oversized;
 mod owner;
+mod page;
 mod pam;
 mod placement;
 mod power_off;

@@ -13,13 +13,13 @@ use tempfile::TempDir;
 const DEPLOY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy");
 
 /// Returns the address at which a master serves metrics.
-fn address(cluster: &Cluster) -> String {
+pub(crate) fn address(cluster: &Cluster) -> String {
     let written = std::fs::read_to_string(cluster.state_dir().join("web-address")).expect("the master serves metrics");
     written.trim().to_owned()
 }
 
 /// Requests a path under a host's name; returns the first line, and the body.
-fn get(address: &str, path: &str, host: &str) -> (String, String) {
+pub(crate) fn get(address: &str, path: &str, host: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).expect("it listens");
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n").expect("sent");
     let mut answer = String::new();
@@ -98,7 +98,7 @@ fn a_foreign_host_and_an_unknown_path_are_refused() {
     assert_eq!(status, "HTTP/1.1 403 Forbidden");
     assert_eq!(body, format!("the host is `evil.example:{port}`: it must be 127.0.0.1:{port}\n"));
     assert_eq!(get(&address, "/metrics", &format!("localhost:{port}")).0, "HTTP/1.1 200 OK");
-    assert_eq!(get(&address, "/", &address).0, "HTTP/1.1 404 Not Found");
+    assert_eq!(get(&address, "/nothing", &address).0, "HTTP/1.1 404 Not Found");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, with those that each may use outside its tests. Clients and nodes do not
 /// use `sched`.
-const HOUSE: [(&str, &[&str]); 31] = [
+const HOUSE: [(&str, &[&str]); 32] = [
     ("model", &[]),
     ("identity", &["model"]),
     ("files", &[]),
@@ -22,18 +22,21 @@ const HOUSE: [(&str, &[&str]); 31] = [
     ("feeds", &["model"]),
     ("owner", &[]),
     ("trace", &["model", "files"]),
-    ("client", &["model", "identity", "program", "proto"]),
+    ("json", &["model", "proto"]),
+    ("client", &["model", "identity", "json", "program", "proto"]),
     (
         "lmaster",
         &[
             "model",
             "identity",
+            "json",
             "authority",
             "program",
             "files",
             "sched",
             "proto",
             "profiles",
+            "plot",
             "journal",
             "feeds",
             "power",

@@ -282,6 +282,8 @@ impl Bench {
             Effect::Observe(_, row) => self.observed.push(row),
             Effect::Part(peer) => self.parted.push(peer),
             Effect::Wake(_, order) => self.woken.push(order),
+            // There is no page.
+            Effect::FindPage(..) => {}
             Effect::Audit(_) | Effect::Tell(_) => {}
         }
         None

@@ -2,7 +2,8 @@
 
 use limo_model::{Profile, ProfileKey};
 use limo_proto::{
-    Change, ChangesQuery, EnergyBy, EnergyQuery, Finished, PredictorQuery, ProfilesQuery, Selection, VariationQuery,
+    Change, ChangesQuery, EnergyBy, EnergyQuery, Finished, JobOrder, ListingQuery, PlanQuery, PredictorQuery,
+    ProfilesQuery, Selection, VariationQuery,
 };
 
 use super::*;
@@ -31,6 +32,14 @@ fn queries(waiting: JobId, over: JobId) -> Vec<Query> {
         Query::Explain(ExplainQuery(waiting)),
         Query::Wait(WaitQuery(vec![over])),
         Query::History(finished),
+        Query::Listing(ListingQuery {
+            filter: JobFilter::default(),
+            order: JobOrder::Number,
+            descending: false,
+            after: None,
+            limit: 10,
+        }),
+        Query::Plan(PlanQuery { from: Time::from_unix_ms(START), until: Time::MAX }),
         Query::Profiles(ProfilesQuery),
         Query::Variation(VariationQuery),
         Query::Predictor(PredictorQuery),

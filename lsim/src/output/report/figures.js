@@ -45,24 +45,6 @@ const FIGURES = [
 const LEAST = 0, GREATEST = 1, MEAN = 2;
 const FATES = ["completed", "killed at its walltime", "still running at the end"];
 
-// A pattern of slanted lines over a colour, so that areas differ by more than colour. `slant` is 1 or -1.
-function hatched(pen, base, slant) {
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = 6;
-  const ink = tile.getContext("2d");
-  ink.fillStyle = base;
-  ink.fillRect(0, 0, 6, 6);
-  ink.strokeStyle = colour("gap");
-  ink.lineWidth = 1.2;
-  for (const shift of [-6, 0, 6]) {
-    ink.beginPath();
-    ink.moveTo(shift, slant > 0 ? 6 : 0);
-    ink.lineTo(shift + 6, slant > 0 ? 0 : 6);
-    ink.stroke();
-  }
-  return pen.createPattern(tile, "repeat");
-}
-
 function shown(figure, series) {
   return (figure.curves ?? []).filter(({ key }) => series[key] && !(figure.stack && series[key][GREATEST].every((v) => !v)));
 }

@@ -1,7 +1,7 @@
 //! `report.html`: a page about a run that works offline: Gantt chart, draw, budget, queue, processors, price.
 //!
-//! Collects the data in bounded memory and embeds it as JSON. These scripts draw it, in this order: `scale.js` (units
-//! and axes), `figures.js` (figures), `page.js` (page).
+//! Collects the data in bounded memory and embeds it as JSON. Scripts draw it: those of `limo_plot` (units, axes
+//! and parts of pages), `figures.js` (figures), `page.js` (page).
 
 mod gantt;
 mod pool;
@@ -15,8 +15,8 @@ use super::json::Json;
 use crate::record::{BudgetPeriod, Heading, JobRow, Sample, Summary};
 
 const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = concat!(include_str!("scale.js"), include_str!("figures.js"), include_str!("page.js"));
+const STYLES: [&str; 2] = [limo_plot::PALETTE, include_str!("page.css")];
+const SCRIPTS: [&str; 4] = [limo_plot::SCALE, limo_plot::PARTS, include_str!("figures.js"), include_str!("page.js")];
 
 /// The report; see the module.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl Report {
         let title = format!("{} on {}", heading.policy, heading.workload);
         let pool = summary.pool.as_ref().map(pool::section).unwrap_or_default();
         let parts =
-            [("title", escaped(&title)), ("style", STYLE.to_owned()), ("script", SCRIPT.to_owned()), ("pool", pool)];
+            [("title", escaped(&title)), ("style", STYLES.concat()), ("script", SCRIPTS.concat()), ("pool", pool)];
         let page =
             parts.iter().fold(PAGE.to_owned(), |page, (key, text)| page.replace(&format!("{{{{{key}}}}}"), text));
         // The data is inserted last, so that markers in it are not replaced.

@@ -6,33 +6,6 @@ let [from, until] = whole;
 const panels = [];
 const tip = document.getElementById("tip");
 
-function element(name, text, attributes = {}) {
-  const made = document.createElement(name);
-  if (text !== undefined) made.textContent = text;
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  return made;
-}
-
-function swatch({ colour, dash, band, hatch, area }) {
-  const svg = document.getElementById("swatch").cloneNode();
-  svg.removeAttribute("id");
-  svg.removeAttribute("hidden");
-  const add = (name, attributes) => {
-    const part = document.createElementNS(svg.namespaceURI, name);
-    for (const [key, value] of Object.entries(attributes)) part.setAttribute(key, value);
-    svg.append(part);
-  };
-  if (area || band) add("rect", { width: 26, height: 14, style: `fill: var(--${colour})`, "fill-opacity": area ? 1 : 0.28 });
-  if (hatch) {
-    for (const x of [-4, 3, 10, 17, 24]) {
-      const [y1, y2] = hatch > 0 ? [14, 0] : [0, 14];
-      add("line", { x1: x, y1, x2: x + 14, y2, style: "stroke: var(--gap)", "stroke-width": 1.5 });
-    }
-  }
-  if (!area) add("line", { x1: 0, y1: 7, x2: 26, y2: 7, style: `stroke: var(--${colour})`, "stroke-width": 2, "stroke-dasharray": (dash ?? []).join(" ") });
-  return svg;
-}
-
 function legend(figure) {
   const entries = shown(figure, data.series).map((curve) => ({ ...curve, area: figure.stack }));
   if (figure.gantt) {
@@ -77,22 +50,6 @@ function build(figure) {
   const made = { figure, canvas, view: null };
   panels.push(made);
   listen(made);
-}
-
-function table(head, rows, remark) {
-  const box = element("div", undefined, { class: "scroll", tabindex: 0 });
-  const made = element("table");
-  const line = (cells, name) => {
-    const row = element("tr");
-    for (const cell of cells) row.append(element(name, cell));
-    return row;
-  };
-  const [top, body] = [element("thead"), element("tbody")];
-  top.append(line(head, "th"));
-  for (const row of rows) body.append(line(row, "td"));
-  made.append(element("caption", remark, { class: "note" }), top, body);
-  box.append(made);
-  return box;
 }
 
 function jobTable() {

@@ -76,8 +76,15 @@ function frame(canvas, height, from, until, low, high) {
   return { pen, width, height, plot, x, y, time, value, from, until, low, high };
 }
 
+// The axis of times since the start of a workload.
+function sinceStart(view) {
+  const [unit, ms] = unitFor("time", view.until - view.from, 3);
+  const { step, found } = ticks(view.from / ms, view.until / ms, (view.plot.right - view.plot.left) / (view.width < 560 ? 48 : 80));
+  return { name: `Time since the workload's start (${TIME_NAMES[unit]})`, ticks: found.map((at) => [at * ms, plain(at, step)]) };
+}
+
 // Grid, numbers and names of both axes; `size` is the unit's size in the data's integers.
-function axes(view, yName, size) {
+function axes(view, yName, size, times = sinceStart) {
   const { pen, plot } = view;
   const font = getComputedStyle(document.body).fontFamily;
   pen.font = `12px ${font}`;
@@ -100,16 +107,15 @@ function axes(view, yName, size) {
   pen.textAlign = "left";
   pen.textBaseline = "alphabetic";
   pen.fillText(yName, 0, 12);
-  const [unit, ms] = unitFor("time", view.until - view.from, 3);
-  const columns = ticks(view.from / ms, view.until / ms, (plot.right - plot.left) / (view.width < 560 ? 48 : 80));
+  const { name, ticks: columns } = times(view);
   pen.textAlign = "center";
   pen.textBaseline = "top";
-  for (const at of columns.found) {
-    const x = view.x(at * ms);
+  for (const [at, text] of columns) {
+    const x = view.x(at);
     line(x, plot.bottom, x, plot.bottom + 5);
-    pen.fillText(plain(at, columns.step), x, plot.bottom + 8);
+    pen.fillText(text, x, plot.bottom + 8);
   }
-  pen.fillText(`Time since the workload's start (${TIME_NAMES[unit]})`, (plot.left + plot.right) / 2, plot.bottom + 24);
+  pen.fillText(name, (plot.left + plot.right) / 2, plot.bottom + 24);
   pen.strokeStyle = colour("muted");
   const zero = Math.min(Math.max(view.y(0), plot.top), plot.bottom);
   line(plot.left, zero, plot.right, zero);

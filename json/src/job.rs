@@ -166,6 +166,20 @@ impl From<&ArrayReport> for ArrayJson {
     }
 }
 
+/// Jobs, in the order of the list.
+#[derive(Debug, Serialize)]
+pub struct JobsJson {
+    schema: u32,
+    jobs: Vec<JobJson>,
+}
+
+impl JobsJson {
+    /// Converts jobs. `clock` formats the times in reasons.
+    pub fn new(jobs: &[JobReport], clock: &Clock) -> Self {
+        Self { schema: super::SCHEMA, jobs: jobs.iter().map(|job| JobJson::new(job, clock)).collect() }
+    }
+}
+
 impl JobJson {
     /// Converts a job. `clock` formats the times in reasons.
     pub fn new(job: &JobReport, clock: &Clock) -> Self {

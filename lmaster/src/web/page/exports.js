@@ -1,0 +1,2 @@
+
+export { axes, colour, duration, element, frame, hatched, number, quantity, swatch, table, ticks, unitFor };
