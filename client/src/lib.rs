@@ -23,7 +23,6 @@ mod selectors;
 mod session;
 mod table;
 mod usage;
-mod used;
 mod waiting;
 mod warning;
 
@@ -41,7 +40,7 @@ pub use gauge::{band_in_words, gauge, limits_to_come, mode_in_words, price_in_wo
 pub use in_place::InPlace;
 pub use label::job_label;
 pub use limo_json as json;
-pub use limo_json::{Clock, TimeError, dependencies, elapsed, end_in_words, parse_signal, signal_name};
+pub use limo_json::{Clock, TimeError, Used, dependencies, elapsed, end_in_words, parse_signal, signal_name};
 pub use location::{AddressError, Master, MasterArg};
 pub use master::{AskError, ClientConnection};
 pub use nodes::node_table;
@@ -50,6 +49,5 @@ pub use selectors::{JobsArg, SelectorError, Selectors, selectors};
 pub use session::Session;
 pub use table::{Align, Room, Table, marked, or_dash, plain, plain_lines};
 pub use usage::{complaint_of, parse};
-pub use used::Used;
 pub use waiting::until_over;
 pub use warning::{may_be_user, warn};

@@ -12,6 +12,7 @@ mod estimate;
 mod explanation;
 mod job;
 mod node;
+mod used;
 
 pub use change::{ChangeJson, HistoryJson, ItemJson};
 pub use clock::{Clock, DAYS_LIMIT, TimeError, elapsed};
@@ -23,6 +24,7 @@ use estimate::EstimateJson;
 pub use explanation::ExplanationJson;
 pub use job::{JobJson, JobsJson};
 pub use node::{NodeDetailJson, NodeJson, NodesJson};
+pub use used::Used;
 
 /// Version of these documents. It grows when a key changes its meaning or is removed, but not for new keys.
 pub const SCHEMA: u32 = 1;

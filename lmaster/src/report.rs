@@ -22,7 +22,7 @@ use crate::controller::Live;
 use crate::missing;
 use crate::states;
 
-pub use explained::{candidates, explanation, is_at, shorten};
+pub use explained::{candidates, explanation, is_at, place, shorten};
 
 /// Reports a job that is over.
 pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clock)) -> JobReport {

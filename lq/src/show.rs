@@ -2,8 +2,8 @@
 
 use limo_client::json::JobsJson;
 use limo_client::{
-    Align, Clock, Failure, Master, Table, Used, answer, answer_json, dependencies, elapsed, end_in_words, exit, job_label,
-    marked, or_dash, plain,
+    Align, Clock, Failure, Master, Table, Used, answer, answer_json, dependencies, elapsed, end_in_words, exit,
+    job_label, marked, or_dash, plain,
 };
 use limo_model::{Allowance, Evictions, Memory, WhenUsed, host_list};
 use limo_proto::{JobReport, PackedTasks, Selector};

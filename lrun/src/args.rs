@@ -196,7 +196,7 @@ pub struct HowArgs {
 }
 
 /// Options for new jobs only. clap treats a structure of options as a group with its name.
-const NEW_JOBS: [&str; 16] = [
+const NEW_JOBS: [&str; 17] = [
     "command",
     "JobArgs",
     "MailArgs",

@@ -69,6 +69,8 @@ fn round() -> impl Strategy<Value = Round> {
                 tasks: None,
                 evictions: Default::default(),
                 kept: Default::default(),
+                new_limit: None,
+                steps: 0,
             }
         });
     (time(), vec((any::<u64>().prop_map(JobId), wait), 0..4), vec(finished, 0..4)).prop_map(|(now, waits, finished)| {

@@ -9,19 +9,23 @@ pub fn explanation(core: &Core, now: Time, request: &Request, job: JobReport) ->
     let since = core.job(job.job).map_or(now, Job::eligible);
     let mut candidates = candidates(core, (now, since), request);
     let more = shorten(&mut candidates);
-    let planned = core.planned_start(now, job.job).map(|planned| Planned {
-        at: core.clock().shown(planned.at),
-        place: match planned.place {
-            PlannedPlace::Named(nodes) => {
-                let nodes = nodes.into_iter().filter_map(|node| core.node(node));
-                clip(host_list(nodes.map(|node| node.spec().name.as_str())), PLACE_LIMIT)
-            }
-            PlannedPlace::Any(1) => "1 node".to_owned(),
-            PlannedPlace::Any(count) => format!("{count} nodes"),
-        },
-    });
+    let planned = core
+        .planned_start(now, job.job)
+        .map(|planned| Planned { at: core.clock().shown(planned.at), place: place(core, planned.place) });
     let (mode, price, draw, band) = (view.mode(), view.price(), view.draw(), view.band());
     Explanation { candidates, more, job, mode, price, draw, band, planned }
+}
+
+/// Returns the nodes of a planned start as a short list, or their number.
+pub fn place(core: &Core, place: PlannedPlace) -> String {
+    match place {
+        PlannedPlace::Named(nodes) => {
+            let nodes = nodes.into_iter().filter_map(|node| core.node(node));
+            clip(host_list(nodes.map(|node| node.spec().name.as_str())), PLACE_LIMIT)
+        }
+        PlannedPlace::Any(1) => "1 node".to_owned(),
+        PlannedPlace::Any(count) => format!("{count} nodes"),
+    }
 }
 
 /// Longest text for the nodes of a planned start, in bytes.

@@ -120,6 +120,7 @@ fn filter(query: &mut Parameters) -> Result<JobFilter, ApiError> {
         names: query.list("name"),
         nodes: query.list("node"),
         queues: query.list("queue"),
+        steps_of: None,
     })
 }
 

@@ -131,6 +131,7 @@ async fn cancel_says_nothing() {
         names: vec!["cg".into()],
         nodes: vec![],
         queues: vec!["short".into()],
+        steps_of: None,
     };
     check(&["cancel", "-u", "ada", "-t", "PD", "--name", "cg", "-p", "short"], cancel(&[], filter, None), "").await;
     let range = [Selector::Range(JobId(3), JobId(9))];

@@ -325,6 +325,7 @@ pub fn exec(job: u64, argv: &[&str]) -> DoExec {
         share: None,
         warning: None,
         checkpoint: None,
+        step: None,
         kill_grace: limo_model::Span::from_secs(30),
     }
 }

@@ -51,6 +51,7 @@ pub fn exec() -> DoExec {
         time_limit: None,
         warning: None,
         checkpoint: None,
+        step: None,
         kill_grace: Span::from_secs(30),
         restarts: 0,
         task: None,

@@ -11,9 +11,9 @@ use limo_model::{
     UnitSpec, Usage, Wait, Wake, Warning,
 };
 use limo_proto::{
-    Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Io, JobFilter,
-    JobState, JobsQuery, Launch, List, MasterToClient, MasterToNode, NewSlave, NodeQuery, NodeToMaster, Origin,
-    Parallel, Query, Sample, Selection, Selector, SendExec, Share, StreamId, Task, Text, WindowSize,
+    Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Hold, Io,
+    JobFilter, JobState, JobsQuery, Launch, List, MasterToClient, MasterToNode, NewSlave, NodeQuery, NodeToMaster,
+    Origin, Parallel, Query, Sample, Selection, Selector, SendExec, Share, StepOf, StreamId, Task, Text, WindowSize,
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -97,6 +97,7 @@ pub fn launch() -> impl Strategy<Value = Launch> {
                 reader: Some(number),
                 ..Parallel::default()
             }),
+            hold: [Hold::Nothing, Hold::Others, Hold::All][number as usize % 3],
         },
     )
 }
@@ -226,6 +227,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
                     .then_some(Lease { span: Span::from_secs(60), grace: Span::from_ms(i64::from(restarts)) }),
                 checkpoint: (restarts % 2 == 1)
                     .then_some(Checkpoint { by: CheckpointBy::Signal(12), every: Span::from_secs(60) }),
+                step: (restarts % 3 == 1).then_some(StepOf { job, attempt, number: restarts }),
             };
             MasterToNode::DoExec(Box::new(exec))
         }),

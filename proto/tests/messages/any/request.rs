@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use limo_model::{
     Allowance, Arrange, CheckpointEvery, Condition, Conditions, Cores, Dependency, Energy, JobId, LicenceCount, Mail,
-    Memory, Power, Predicted, Request, Restart, Span, Spread, Time, Warning, WhenUsed, Widths,
+    Memory, Power, Predicted, Request, Restart, Span, Spread, Step, Time, Warning, WhenUsed, Widths,
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -63,6 +63,7 @@ pub fn request() -> impl Strategy<Value = Request> {
             }),
             licences: deadline.into_iter().map(|_| LicenceCount { name: "matlab".into(), count: MANY }).collect(),
             queue_group: immediate.then(|| "physics".to_owned()),
+            step: immediate.then_some(Step { of: JobId(3), number: 1, overlap: true }),
             restart: Restart {
                 most: immediate.then_some(3),
                 checkpoint: deadline.map(|at| CheckpointEvery::Span(Span::from_ms(at.unix_ms()))),
