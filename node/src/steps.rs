@@ -28,10 +28,11 @@ impl Node {
 
     /// Stops the steps of a job whose command has ended.
     pub(super) fn end_steps(&mut self, job: JobId) {
-        let Some(number) = self.attempts.known.get(&job).map(|attempt| attempt.number) else { return };
+        let Some(of) = self.attempts.known.get(&job) else { return };
+        let (number, grace) = (of.number, of.kill_grace);
         for (step, number) in self.steps_of(job, number) {
-            let Some(grace) = self.attempts.find(step, number).map(|attempt| attempt.kill_grace) else { continue };
-            self.stop(step, number, grace);
+            let Some(own) = self.attempts.find(step, number).map(|attempt| attempt.kill_grace) else { continue };
+            self.stop(step, number, own.min(grace));
         }
     }
 

@@ -42,6 +42,7 @@ mod safe;
 mod select;
 mod socket;
 mod state;
+mod status;
 mod stream;
 mod suspension;
 mod tls;
@@ -90,14 +91,12 @@ pub use reader::{Reader, Received};
 pub use readings::{ReadingsQuery, ReadingsReport};
 pub use register::{ATTEMPTS_PIECE, AttemptReport, AttemptState, Kept, NewSlave, Registration};
 pub use replace::Replace;
-pub use report::{
-    ArrayReport, BudgetAccount, FOREIGN_LIMIT, ForeignReport, JobReport, NodeDetail, NodeReport, PackedTasks, Status,
-    UNREACHABLE_LIMIT, UnitReport, UnreachableReport,
-};
+pub use report::{ArrayReport, JobReport, NodeDetail, NodeReport, PackedTasks, UnitReport, UnreachableReport};
 pub use safe::{UnsafePlace, make_directory, own_directory, safe_program};
 pub use select::{Finished, JobFilter, JobOrder, ListingQuery, NUMBERS_LIMIT, Selection, Selector};
 pub use socket::{Principal, Socket, Via};
 pub use state::{JobState, NodeSleep, NodeState};
+pub use status::{BudgetAccount, FOREIGN_LIMIT, ForeignReport, Status, UNREACHABLE_LIMIT};
 pub use stream::{CHUNK, Channel, Inbox, Outbox, Positions, StreamError, StreamId, WINDOW};
 pub use suspension::Suspension;
 pub use tls::{ListenerConfig, TlsSocket};

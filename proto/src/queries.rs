@@ -13,8 +13,9 @@ use crate::plan::{PlanQuery, PlanReport};
 use crate::predictor::{PredictorQuery, PredictorReport};
 use crate::queues::{QueueReport, QueuesQuery};
 use crate::readings::{ReadingsQuery, ReadingsReport};
-use crate::report::{JobReport, NodeDetail, NodeReport, Status};
+use crate::report::{JobReport, NodeDetail, NodeReport};
 use crate::select::{Finished, JobFilter, ListingQuery, Selection};
+use crate::status::Status;
 use crate::users::UsersReport;
 use crate::web::{WebQuery, WebReport};
 

@@ -128,7 +128,7 @@ pub struct Finished {
     pub steps: u32,
 }
 
-fn is_zero(count: &u32) -> bool {
+pub(crate) fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 

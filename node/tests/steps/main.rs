@@ -2,5 +2,6 @@
 
 mod bench;
 mod durable;
+mod nested;
 mod owners;
 mod reboots;

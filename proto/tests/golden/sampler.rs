@@ -25,9 +25,9 @@ impl Sampler {
         Self { choices, ..Self::default() }
     }
 
-    /// Returns 1 to 100: small enough for every type, and successive times ascend.
+    /// Returns 1 to 120: small enough for every type, and successive times ascend.
     fn number(&mut self) -> u8 {
-        self.next = self.next % 100 + 1;
+        self.next = self.next % 120 + 1;
         self.next
     }
 }

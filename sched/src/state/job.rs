@@ -25,7 +25,7 @@ pub struct Job {
     pub(crate) lost: Account,
     pub phase: Phase,
     /// Number of times that it was ended to run again.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::round::is_zero")]
     pub restarts: u32,
     #[serde(default, skip_serializing_if = "Evictions::is_none")]
     pub evictions: Evictions,
@@ -46,10 +46,6 @@ pub struct Job {
     pub steps: StepSums,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_limit: Option<NewLimit>,
-}
-
-fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 /// The phase of a job. A finished job is no longer in the state. Most jobs wait, so they do not pay for an assignment.
