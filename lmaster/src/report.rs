@@ -27,6 +27,8 @@ pub use explained::{candidates, explanation, is_at, place, shorten};
 /// Reports a job that is over.
 pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clock)) -> JobReport {
     let ran = finished.started.is_some();
+    // The energy and the cost of a step are those of its job.
+    let counts = ran && live.request.step.is_none();
     let (submitted, request) = (clock.shown(finished.submitted), live.request.on(&finished.placement));
     JobReport {
         state: JobState::of(&finished.end),
@@ -39,11 +41,11 @@ pub fn finished(finished: &Finished, live: &Live, (nodes, clock): (&[Node], &Clo
             active: 0,
             ended,
         }),
-        energy: ran.then_some(finished.account.energy),
-        cost: finished.account.cost.filter(|_| ran),
-        start_now_cost: finished.account.start_now_cost.filter(|_| ran),
-        measured: ran.then_some(finished.usage.energy.is_some()),
-        confidence: finished.usage.energy.map(|_| finished.usage.confidence),
+        energy: counts.then_some(finished.account.energy),
+        cost: finished.account.cost.filter(|_| counts),
+        start_now_cost: finished.account.start_now_cost.filter(|_| counts),
+        measured: counts.then_some(finished.usage.energy.is_some()),
+        confidence: finished.usage.energy.filter(|_| counts).map(|_| finished.usage.confidence),
         evictions: finished.evictions,
         steps: finished.steps,
         kept: Some(finished.kept.ran).filter(|ran| *ran > Span::ZERO),
@@ -74,8 +76,11 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
     let is_waiting = matches!(job.phase, Phase::Waiting(_));
     let wait = if is_waiting { core.reason(id, now) } else { None };
     let started = job.running().map(|running| running.started);
-    let estimate = assignment.map(|assignment| assignment.estimate);
-    let energy = job.running().zip(assignment).map(|(running, assignment)| running.used(assignment, now));
+    // The draw of a step is that of its job.
+    let draws = job.request.step.is_none();
+    let estimate = assignment.map(|assignment| assignment.estimate).filter(|_| draws);
+    let energy =
+        job.running().zip(assignment).filter(|_| draws).map(|(running, assignment)| running.used(assignment, now));
     let clock = core.clock();
     let cost = |from: Time| {
         let (energy, started) = energy.zip(started)?;
@@ -92,7 +97,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         held: job.held.clone(),
         used_up: job.running().and_then(|running| running.used_up),
         dependencies: job.after.clone(),
-        priority: is_waiting.then(|| core.standing(now, job)),
+        priority: (is_waiting && draws).then(|| core.standing(now, job)),
         unreachable: assignment.map(|assignment| missing::of_job(core, assignment)).unwrap_or_default(),
         suspended: job.causes().map(|causes| suspension(causes, (core, now))),
         evictions: job.evictions,

@@ -6,7 +6,7 @@ set -u
 directory=${1:-target/clients}
 python3 -m venv "$directory" || exit 1
 for client in psij-python dask-jobqueue parsl 'executorlib[cluster]' toil \
-    'snakemake snakemake-executor-plugin-cluster-generic'; do
+    submitit 'snakemake snakemake-executor-plugin-cluster-generic snakemake-executor-plugin-slurm'; do
     # One line may have several packages.
     # shellcheck disable=SC2086
     "$directory/bin/pip" install --quiet --disable-pip-version-check $client || echo "not installed: $client" >&2

@@ -1,10 +1,11 @@
-"""parsl with SlurmProvider: applications that end and fail, and the cancellation of their block."""
+"""parsl with SlurmProvider: applications that end and fail, and the cancellation of their block. The argument names the launcher."""
 
 import subprocess
+import sys
 
 import parsl
 from parsl.executors import HighThroughputExecutor
-from parsl.launchers import SingleNodeLauncher
+from parsl import launchers
 from parsl.providers import SlurmProvider
 
 
@@ -14,7 +15,7 @@ def divide(by):
 
 
 provider = SlurmProvider(
-    "main", nodes_per_block=1, init_blocks=1, max_blocks=1, walltime="00:10:00", launcher=SingleNodeLauncher(),
+    "main", nodes_per_block=1, init_blocks=1, max_blocks=1, walltime="00:10:00", launcher=getattr(launchers, sys.argv[1])(),
     exclusive=False, mem_per_node=None, cores_per_node=1,
 )
 executor = HighThroughputExecutor(

@@ -213,7 +213,7 @@ async fn as_json() {
         "budget": null, "now_unix_ms": 1_509_015_600_000_i64, "draw_w": 50.0, "idle_w": 15.0, "emulated": true, "waiting": 3, "running": 2,
         "nodes_up": 3, "nodes_asleep": 0, "asleep_energy_j": 0.0, "switching_energy_j": 0.0, "nodes": 4, "energy_j": 360_000.0, "cost_eur": 0.008, "jobs_cost_eur": 0.005,
         "jobs_start_now_cost_eur": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null, "prices_by": null,
-        "feeds": [], "own_band": null, "grid": [], "meters": [], "unreachable": [], "held_w": 0.0, "foreign": [], "groups": [],
+        "feeds": [], "own_band": null, "grid": [], "meters": [], "unreachable": [], "held_w": 0.0, "foreign": [], "groups": [], "licences": [],
     });
     let (Value::Object(all), Value::Object(now)) = (&mut expected, now) else { unreachable!("two objects") };
     all.extend(now);

@@ -69,7 +69,7 @@ mod tests {
         assert!(hook("/bin/sh", None).expect("a program"));
         let told = |to: &str, limit| notify(Some(to.into()), limit, None);
         check(told(" ", None).map(|_| true), "notify is empty");
-        check(told("true", Some(Span::from_secs(61))).map(|_| true), "notify_time_limit is 61s");
+        check(told("true", Some(Span::from_secs(61))).map(|_| true), "notify_time_limit is 1min1s");
         let url = told("https://chat.example.org/limo", None).expect("an address").expect("a receiver");
         assert_eq!((url.to, url.all), (Receiving::Url("https://chat.example.org/limo".into()), false));
     }

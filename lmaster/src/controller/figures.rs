@@ -14,9 +14,9 @@ use crate::states;
 pub struct Ended(BTreeMap<JobState, u64>);
 
 impl Ended {
-    /// Counts a job that is over. An array is counted by its tasks.
+    /// Counts a job that is over. An array is counted by its tasks, and a step is part of its job.
     pub(super) fn count(&mut self, report: &JobReport) {
-        if report.array.is_none() {
+        if report.array.is_none() && report.step.is_none() {
             *self.0.entry(report.state).or_default() += 1;
         }
     }

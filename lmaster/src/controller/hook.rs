@@ -49,7 +49,8 @@ impl Lookup for HookLookup {
 impl Controller {
     /// Asks the submit hook, if there is one, then continues with the submission.
     pub(super) fn ask_hook(&mut self, peer: PeerId, exec: Box<SendExec>) {
-        let Some(hook) = self.tx.settings.submit_hook.clone() else {
+        // The site has accepted the job of a step.
+        let Some(hook) = self.tx.settings.submit_hook.clone().filter(|_| exec.request.step.is_none()) else {
             return self.with_dependencies(peer, Wanted::Submission(exec));
         };
         let Some(caller) = self.caller(peer) else { return };

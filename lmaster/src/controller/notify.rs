@@ -23,7 +23,7 @@ impl Tx {
     /// Tells an event of a job that is not over, once it is on disk.
     pub(super) fn tell_site(&mut self, id: JobId, (event, state): (MailEvent, JobState)) {
         let Some(settings) = &self.settings.notify else { return };
-        let Some(job) = self.core.job(id) else { return };
+        let Some(job) = self.core.job(id).filter(|job| job.request.step.is_none()) else { return };
         let request = &job.request;
         if !is_wanted(settings.all, request.mail.as_deref(), event, self.core.array_of(id).is_some()) {
             return;
@@ -46,7 +46,7 @@ impl Controller {
     /// Tells the end of a job, which is on disk.
     pub(super) fn tell_end(&mut self, report: &JobReport) {
         let Some(settings) = &self.tx.settings.notify else { return };
-        let Some(live) = self.live_of(report.job) else { return };
+        let Some(live) = self.live_of(report.job).filter(|_| report.step.is_none()) else { return };
         let mail = live.request.mail.as_deref();
         let wants = |event| is_wanted(settings.all, mail, event, report.task.is_some());
         let has_failed = report.state != JobState::Completed;

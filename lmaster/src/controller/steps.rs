@@ -26,6 +26,8 @@ pub(super) fn check(request: &Request, launch: &Launch) -> Result<(), String> {
         ("a range of nodes", request.widths.is_some()),
         ("packed tasks", request.is_packed()),
         ("a queue", request.queue.is_some()),
+        ("licences", !request.licences.is_empty()),
+        ("mail", request.mail.is_some()),
         ("a reservation", request.reservation.is_some()),
         ("a cap of its own", request.cap.is_some()),
         ("an allowance of its own", request.allowance.is_some()),
@@ -45,7 +47,7 @@ impl Controller {
     /// If the job is not the caller's, or the tasks do not fit.
     pub(super) fn settle_step(&self, caller: &Caller, request: &mut Request, step: Step) -> Result<(), String> {
         let job = step.of;
-        let (Some(of), Some(live)) = (self.tx.core.job(job), self.submissions.get(job)) else {
+        let (Some(of), Some(live)) = (self.tx.core.job(job), self.live_of(job)) else {
             return Err(Refused::NoAllocation { job }.to_string());
         };
         if live.uid != caller.uid {

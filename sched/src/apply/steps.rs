@@ -7,7 +7,7 @@ use limo_model::{Attempt, JobEnd, JobId, Outcome, Request, STEPS_LIMIT, Step, St
 use super::{jobs, parts, runs};
 use crate::cluster::Cluster;
 use crate::event::Event;
-use crate::facts::Allocation;
+use crate::facts::Allotment;
 use crate::refused::Refused;
 use crate::round::{Account, Finished};
 use crate::state::{Job, Phase, Running, State};
@@ -17,16 +17,28 @@ const END_OF_JOB: &str = "the end of its job";
 
 /// Records an event of a step. `None`: the event is of something else.
 pub(super) fn apply(state: &mut State, now: Time, event: &Event) -> Option<Result<(), Refused>> {
-    let (step, applied): (JobId, fn(&mut State, Time, JobId, &Event) -> Result<(), Refused>) = match event {
-        Event::Started { job, .. } => (*job, started),
-        Event::Ended { job, .. } => (*job, ended),
-        Event::PartEnded { job, .. } => (*job, part_ended),
-        Event::TakenBack { job, .. } => (*job, taken_back),
-        Event::CancelRequested { job, .. } => (*job, cancel_requested),
+    if state.steps.is_idle() {
+        return None;
+    }
+    let is_step = |id: JobId| state.steps.get(id).is_some();
+    Some(match event {
+        Event::Started { job, attempt } if is_step(*job) => started(state, now, (*job, *attempt)),
+        Event::Ended { job, attempt, outcome, usage } if is_step(*job) => {
+            ended(state, now, (*job, *attempt), (outcome, *usage))
+        }
+        Event::PartEnded { job, attempt, node, outcome, usage } if is_step(*job) => {
+            let part = (outcome, *usage);
+            in_attempt(state, *job, *attempt).and_then(|step| parts::end_part(step, *job, *node, part))
+        }
+        Event::TakenBack { job, attempt, reason, suspect, .. } if is_step(*job) => {
+            taken_back(state, now, (*job, *attempt), Some(reason).filter(|_| *suspect))
+        }
+        Event::CancelRequested { job, by } if is_step(*job) => {
+            cancel(state, now, *job, by);
+            Ok(())
+        }
         _ => return None,
-    };
-    state.steps.get(step)?;
-    Some(applied(state, now, step, event))
+    })
 }
 
 pub(super) fn submitted(
@@ -62,11 +74,11 @@ fn check(state: &State, step: Step, request: &Request) -> Result<(), Refused> {
     if state.steps.count(job) >= STEPS_LIMIT {
         return Err(Refused::TooManySteps { job });
     }
-    let unknown = request.include.iter().find(|name| !Allocation::of(state, assignment).has_node(name));
+    let unknown = request.include.iter().find(|name| !Allotment::of(state, assignment).has_node(name));
     if let Some(name) = unknown {
         return Err(Refused::NotInAllocation { job, node: name.clone() });
     }
-    let offered = Allocation::of(state, assignment).room(request);
+    let offered = Allotment::of(state, assignment).room(request);
     if offered < request.nodes.get() as usize {
         let (nodes, cores, memory) = (request.nodes.get(), request.cores, request.memory);
         return Err(Refused::StepTooLarge { job, nodes, cores, memory, offered });
@@ -75,7 +87,7 @@ fn check(state: &State, step: Step, request: &Request) -> Result<(), Refused> {
 }
 
 /// Returns the step, if it is in that attempt.
-fn attempt(state: &mut State, id: JobId, number: Attempt) -> Result<&mut Job, Refused> {
+fn in_attempt(state: &mut State, id: JobId, number: Attempt) -> Result<&mut Job, Refused> {
     let step = state.steps.get_mut(id).ok_or(Refused::NoSuchJob { job: id })?;
     match step.assignment() {
         Some(assignment) if assignment.attempt == number => Ok(step),
@@ -83,9 +95,8 @@ fn attempt(state: &mut State, id: JobId, number: Attempt) -> Result<&mut Job, Re
     }
 }
 
-fn started(state: &mut State, now: Time, id: JobId, event: &Event) -> Result<(), Refused> {
-    let Event::Started { attempt: number, .. } = event else { return Ok(()) };
-    let step = attempt(state, id, *number)?;
+fn started(state: &mut State, now: Time, (id, number): (JobId, Attempt)) -> Result<(), Refused> {
+    let step = in_attempt(state, id, number)?;
     match std::mem::replace(&mut step.phase, Phase::Waiting(None)) {
         Phase::Starting(assignment) => {
             step.phase = Phase::Running(assignment, Running::from(now));
@@ -98,14 +109,14 @@ fn started(state: &mut State, now: Time, id: JobId, event: &Event) -> Result<(),
     }
 }
 
-fn part_ended(state: &mut State, _: Time, id: JobId, event: &Event) -> Result<(), Refused> {
-    let Event::PartEnded { attempt: number, node, outcome, usage, .. } = event else { return Ok(()) };
-    parts::end_part(attempt(state, id, *number)?, id, *node, (outcome, *usage))
-}
-
-fn taken_back(state: &mut State, now: Time, id: JobId, event: &Event) -> Result<(), Refused> {
-    let Event::TakenBack { attempt: number, reason, suspect, .. } = event else { return Ok(()) };
-    let step = attempt(state, id, *number)?;
+/// Handles a withdrawn attempt. A node that refused the step, for this reason, would refuse it again: its job ends there.
+fn taken_back(
+    state: &mut State,
+    now: Time,
+    (id, number): (JobId, Attempt),
+    refused: Option<&String>,
+) -> Result<(), Refused> {
+    let step = in_attempt(state, id, number)?;
     let Phase::Starting(assignment) = &step.phase else { return Err(Refused::AlreadyRunning { job: id }) };
     let stopped = assignment.stop.as_ref().map(|(why, _)| match why {
         StopReason::Cancelled { by } => by.clone(),
@@ -115,16 +126,9 @@ fn taken_back(state: &mut State, now: Time, id: JobId, event: &Event) -> Result<
     step.phase = Phase::Waiting(None);
     state.steps.to_stop.remove(&id);
     state.steps.due.extend(of);
-    // A node that refuses a step would refuse it again: its job ends there.
-    if let Some(by) = stopped.or_else(|| suspect.then(|| reason.clone())) {
+    if let Some(by) = stopped.or_else(|| refused.cloned()) {
         end_waiting(state, now, id, &by);
     }
-    Ok(())
-}
-
-fn cancel_requested(state: &mut State, now: Time, id: JobId, event: &Event) -> Result<(), Refused> {
-    let Event::CancelRequested { by, .. } = event else { return Ok(()) };
-    cancel(state, now, id, by);
     Ok(())
 }
 
@@ -141,23 +145,27 @@ fn end_waiting(state: &mut State, now: Time, id: JobId, by: &str) {
     }
 }
 
-fn ended(state: &mut State, now: Time, id: JobId, event: &Event) -> Result<(), Refused> {
-    let Event::Ended { attempt: number, outcome, usage, .. } = event else { return Ok(()) };
-    attempt(state, id, *number)?;
+fn ended(
+    state: &mut State,
+    now: Time,
+    (id, number): (JobId, Attempt),
+    (outcome, usage): (&Outcome, Usage),
+) -> Result<(), Refused> {
+    in_attempt(state, id, number)?;
     let Some(mut step) = state.steps.remove(id) else { return Err(Refused::NoSuchJob { job: id }) };
     let (assignment, running) = match std::mem::replace(&mut step.phase, Phase::Waiting(None)) {
         Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => (assignment, Some(running)),
         Phase::Starting(assignment) => {
-            let running = runs::unseen(now, &assignment, outcome, *usage);
+            let running = runs::unseen(now, &assignment, outcome, usage);
             (assignment, running)
         }
-        Phase::Waiting(_) => return Err(Refused::OldAttempt { job: id, attempt: *number }),
+        Phase::Waiting(_) => return Err(Refused::OldAttempt { job: id, attempt: number }),
     };
     let (outcome, at_limit) = outcome.clone().split_limit();
     let limit = step.request.time_limit.filter(|_| at_limit);
     let stopped = assignment.stop.map(|(why, _)| why).or(limit.map(|limit| StopReason::TimeLimit { limit }));
     if let Some(of) = step.request.step.and_then(|step| state.jobs.get_mut(step.of)) {
-        of.steps.add(usage);
+        of.steps.add(&usage);
     }
     state.finish(Finished {
         job: id,
@@ -166,7 +174,7 @@ fn ended(state: &mut State, now: Time, id: JobId, event: &Event) -> Result<(), R
         started: running.map(|running| running.started),
         ended: now,
         placement: assignment.placement,
-        usage: *usage,
+        usage,
         // The energy and the cost of a step are part of its job's.
         account: Account::default(),
         steady: false,

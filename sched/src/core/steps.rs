@@ -4,7 +4,7 @@ use limo_model::{Attempt, Energy, Estimate, EstimateSource, JobId, Placement, Po
 
 use super::Core;
 use crate::cluster::Cluster;
-use crate::facts::Allocation;
+use crate::facts::Allotment;
 use crate::round::{Command, Round};
 use crate::state::{Assignment, Job, JobMargin, Phase, State};
 
@@ -26,7 +26,7 @@ impl Core {
     pub fn allocated_cores(&self, job: JobId, include: &[String]) -> Vec<u32> {
         let state = &self.cluster.state;
         let assignment = state.jobs.get(job).and_then(|job| job.assignment());
-        assignment.map_or_else(Vec::new, |assignment| Allocation::of(state, assignment).cores(include))
+        assignment.map_or_else(Vec::new, |assignment| Allotment::of(state, assignment).cores(include))
     }
 }
 
@@ -79,7 +79,7 @@ fn place(state: &State, job: JobId, step: JobId) -> Option<Placement> {
         return None;
     }
     let request = &state.steps.get(step)?.request;
-    let mut allocation = Allocation::of(state, assignment);
+    let mut allocation = Allotment::of(state, assignment);
     if !request.step.is_some_and(|step| step.overlap) {
         for (_, other) in state.steps.of(job) {
             if let Some(own) = other.assignment().filter(|_| other.request.step.is_some_and(|step| !step.overlap)) {

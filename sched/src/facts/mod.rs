@@ -1,7 +1,7 @@
 //! Facts that follow from the record alone: the needs of a job on a node, and its expected run there. Pure functions of
 //! their arguments; they decide nothing and do not use the index.
 
-mod allocation;
+mod allotment;
 mod chunks;
 mod draw;
 mod eligible;
@@ -9,7 +9,7 @@ mod estimate;
 mod explore;
 mod fits;
 
-pub(crate) use allocation::Allocation;
+pub(crate) use allotment::Allotment;
 pub(crate) use chunks::{ChunkNeed, ChunkRoom, chunks_in, most_chunks};
 pub(crate) use draw::{
     Expected, by_unit, delay_by_caps, draw_at, draw_if_on, expected, expected_of_units, margin_at_start,

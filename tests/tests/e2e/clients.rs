@@ -88,10 +88,44 @@ fn dask_jobqueue_runs_workers() {
     assert_eq!(site.script("run_dask.py", &[]), "success 21\nfailure ZeroDivisionError\ncancelled CANCELLED\n");
 }
 
+/// Runs applications in a block of this launcher.
+fn parsl(launcher: &str) {
+    let Some(site) = Site::with(&["parsl"]) else { return };
+    let lines = site.script("run_parsl.py", &[launcher]);
+    assert_eq!(lines, "success 21\nfailure ZeroDivisionError\ncancelled CANCELLED\n");
+}
+
 #[test]
 fn parsl_runs_blocks_on_single_nodes() {
-    let Some(site) = Site::with(&["parsl"]) else { return };
-    assert_eq!(site.script("run_parsl.py", &[]), "success 21\nfailure ZeroDivisionError\ncancelled CANCELLED\n");
+    parsl("SingleNodeLauncher");
+}
+
+#[test]
+fn parsl_runs_blocks_by_steps() {
+    parsl("SrunLauncher");
+}
+
+#[test]
+fn submitit_runs_functions_by_steps() {
+    let Some(site) = Site::with(&["submitit"]) else { return };
+    let expected = "success 21\narray [42, 21, 14]\nfailure True FAILED\ncancelled CANCELLED\n";
+    assert_eq!(site.script("run_submitit.py", &[]), expected);
+}
+
+#[test]
+fn snakemake_runs_rules_by_steps() {
+    let Some(site) = Site::with(&["snakemake", "snakemake_executor_plugin_slurm"]) else { return };
+    let path = script("Snakefile");
+    let run = |rule: &'static str| {
+        let line = ["-s", &path, "--executor", "slurm", "--jobs", "2", "--latency-wait", "30"];
+        let quick = ["--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1"];
+        let queue = ["--default-resources", "slurm_partition=main", "runtime=5", "--", rule];
+        site.run("snakemake", &[&line[..], &quick[..], &queue[..]].concat())
+    };
+    let ran = run("good");
+    assert_eq!((ran.code, site.cluster.submitter().read("good.txt").as_str()), (Some(0), "done\n"), "{ran:?}");
+    let ran = run("bad");
+    assert!(ran.code == Some(1) && ran.stderr.contains("Error in rule bad"), "{ran:?}");
 }
 
 #[test]

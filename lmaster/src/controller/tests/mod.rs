@@ -39,6 +39,7 @@ mod select;
 mod sleep;
 mod slices;
 mod steer;
+mod steps;
 mod streams;
 mod takeover;
 mod time_limits;

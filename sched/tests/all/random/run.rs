@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{Band, Curve, Energy, JobId, ModeSetting, NodeId, Part, Power, Preset, Quotas, Span, Time, UnitId};
 use limo_sched::{Allocation, Event, Job, Options, Phase, Round, Sleep};
-
 use proptest::prelude::*;
 
 use super::with::{with_groups, with_licences, with_packs, with_queues, with_ranges};
@@ -388,8 +387,7 @@ impl Run {
         self.licences([3; 2]).expect("two licences");
         self.groups([(0, 0); 2]).expect("no groups");
         self.round();
-        let end = self.world.now + Span::from_secs(100_000);
-        self.pass(end);
+        self.pass(self.world.now + Span::from_secs(100_000));
         self.round();
         let left: Vec<_> = self.world.core.jobs().collect();
         assert!(left.is_empty(), "these wait for ever: {left:?}");

@@ -5,11 +5,11 @@ use limo_model::{Memory, Part, Placement, Request, UnitId, UnitKind};
 use crate::state::{Assignment, Node, State};
 
 /// The free resources of a job on its nodes. A step takes an equal chunk of each of its nodes.
-pub(crate) struct Allocation<'a> {
-    nodes: Vec<OnNode<'a>>,
+pub(crate) struct Allotment<'a> {
+    nodes: Vec<AllottedNode<'a>>,
 }
 
-struct OnNode<'a> {
+struct AllottedNode<'a> {
     node: &'a Node,
     /// Cores of a CPU; on a node without any, the cores of the first accelerator.
     cores: Option<Part>,
@@ -21,15 +21,15 @@ struct OnNode<'a> {
     taken: Vec<UnitId>,
 }
 
-impl<'a> Allocation<'a> {
+impl<'a> Allotment<'a> {
     /// Returns the resources of a job on the nodes where its part has not ended.
     pub(crate) fn of(state: &'a State, assignment: &Assignment) -> Self {
         let left = assignment.left();
-        let mut nodes: Vec<OnNode<'a>> = Vec::new();
+        let mut nodes: Vec<AllottedNode<'a>> = Vec::new();
         for id in limo_model::nodes(&assignment.placement).filter(|node| !left.contains(node)) {
             let Some(node) = state.node(id) else { continue };
             let here = assignment.placement.iter().filter(|part| part.is_on(id));
-            let mut on = OnNode::of(node);
+            let mut on = AllottedNode::of(node);
             here.for_each(|part| on.add(Part { unit: UnitId { node: id, ..part.unit }, count: 1, ..*part }));
             nodes.push(on);
         }
@@ -71,7 +71,7 @@ impl<'a> Allocation<'a> {
     }
 }
 
-impl<'a> OnNode<'a> {
+impl<'a> AllottedNode<'a> {
     fn of(node: &'a Node) -> Self {
         let (memory, all_memory) = (Memory::ZERO, Memory::ZERO);
         Self { node, cores: None, memory, all_memory, accelerators: Vec::new(), taken: Vec::new() }
