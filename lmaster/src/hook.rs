@@ -239,6 +239,10 @@ impl SubmitHook {
 }
 
 fn decision(ended: ProgramResult) -> Result<Hooked, String> {
+    // First, because the rest of a long answer is not read, which may end the hook.
+    if ended.stdout.len() > ANSWER_LIMIT {
+        return Err(format!("answered with more than {ANSWER_LIMIT} bytes"));
+    }
     let words = words(&ended.stderr);
     match ended.status.code() {
         Some(0) => {}
@@ -247,9 +251,6 @@ fn decision(ended: ProgramResult) -> Result<Hooked, String> {
         }
         Some(_) => return Ok(Hooked::Refused(words)),
         None => return Err(format!("was ended by signal {}", ended.status.signal().unwrap_or_default())),
-    }
-    if ended.stdout.len() > ANSWER_LIMIT {
-        return Err(format!("answered with more than {ANSWER_LIMIT} bytes"));
     }
     let changes = match ended.stdout.trim_ascii() {
         [] => HookChanges::default(),

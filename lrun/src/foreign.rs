@@ -1,7 +1,7 @@
 //! Advice about options of `srun` and `sbatch` that `lrun` does not have.
 
 /// Forms of each option, and the advice.
-const OPTIONS: [(&[&str], &str); 16] = [
+const OPTIONS: [(&[&str], &str); 15] = [
     (&["--account", "-A"], "Limo has no accounts: usage is counted per user (`lq energy --by user`)"),
     (&["--clusters", "-M"], "write `--master ENDPOINT` to reach another cluster"),
     (&["--comment"], "write `--job-name TEXT` to name the job"),
@@ -12,8 +12,7 @@ const OPTIONS: [(&[&str], &str); 16] = [
     (&["--gpus-per-task"], "write `--gpus N`: the number per node"),
     (&["--hint"], "Limo does not pin tasks to cores"),
     (&["--mem-per-cpu"], "write `--mem SIZE` for each node"),
-    (&["--mpi"], "Limo starts the tasks of a job without MPI"),
-    (&["--overlap"], "Limo has no steps within a job"),
+    (&["--mpi"], "Limo starts the tasks of a job without MPI: call mpirun in the job"),
     (&["--qos", "-q"], "Limo has no QOS: operators set quotas (`lconf quota`) and priorities"),
     (&["--tasks-per-node"], "write `--ntasks-per-node N`"),
     (&["--time-min"], "Limo has only one time limit: `--time SPAN`"),
@@ -35,7 +34,7 @@ mod tests {
 
     #[test]
     fn advice_is_found_for_each_form_of_an_option() {
-        assert_eq!(instead("--overlap").as_deref(), Some("Limo has no steps within a job"));
+        assert_eq!(instead("--tasks-per-node").as_deref(), Some("write `--ntasks-per-node N`"));
         assert_eq!(instead("--cpus-per-task=4").as_deref(), Some("write `--cores N`"));
         assert_eq!(instead("--cores"), None);
     }

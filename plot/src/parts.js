@@ -10,7 +10,10 @@ function element(name, text, attributes = {}) {
 
 // The sample of a curve or an area in a legend.
 function swatch({ colour, dash, band, hatch, area }) {
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  // A page without network has no address in it, not even that of a name space.
+  const holder = document.createElement("template");
+  holder.innerHTML = "<svg></svg>";
+  const svg = holder.content.firstChild;
   for (const [key, value] of [["width", 26], ["height", 14], ["aria-hidden", true]]) svg.setAttribute(key, value);
   // Styles are set as properties: a strict content policy refuses attributes.
   const add = (name, attributes, [property, shade]) => {

@@ -156,13 +156,14 @@ async fn jobs(
     let limit = query.number("limit", 1..=MOST_ROWS)?.unwrap_or(ROWS);
     let after = cursor(&mut query)?;
     let refused = |error| ApiError::of(error, StatusCode::BAD_REQUEST);
-    let (jobs, more, key): (Vec<JobReport>, bool, Box<dyn Fn(&JobReport) -> i64 + Send>) = if over {
+    let (jobs, more, last): (Vec<JobReport>, bool, Option<i64>) = if over {
         let (since, until) = (query.time("from_unix_ms")?, query.time("until_unix_ms")?);
         query.end()?;
         let after = after.map(|(ended, job)| (Time::from_unix_ms(ended), JobId(job)));
         let question = Finished { filter, since, until, after, limit };
         let page = web.entrance.connect(&caller).await?.ask(question).await.map_err(refused)?;
-        (page.jobs, page.more, Box::new(|job| job.ended.map_or(0, Time::unix_ms)))
+        let last = page.jobs.last().map(|job| job.ended.map_or(0, Time::unix_ms));
+        (page.jobs, page.more, last)
     } else {
         let orders = [
             ("number", JobOrder::Number),
@@ -176,9 +177,10 @@ async fn jobs(
         let after = after.map(|(value, job)| (value, JobId(job)));
         let question = ListingQuery { filter, order, descending, after, limit };
         let page = web.entrance.connect(&caller).await?.ask(question).await.map_err(refused)?;
-        (page.jobs, page.more, Box::new(move |job| order.key(job)))
+        let last = page.jobs.last().map(|job| order.key(job));
+        (page.jobs, page.more, last)
     };
-    let last = jobs.last().filter(|_| more).map(|last| format!("{}.{}", key(last), last.job.0));
+    let last = jobs.last().zip(last).filter(|_| more).map(|(job, value)| format!("{value}.{}", job.job.0));
     let clock = Clock::system();
     let jobs = jobs.iter().map(|job| JobJson::new(job, &clock)).collect();
     json(&JobsPageJson { schema: SCHEMA, jobs, cursor: last })

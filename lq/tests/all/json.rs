@@ -56,7 +56,9 @@ async fn jobs_have_the_keys_that_others_build_on() {
     for key in ["cpu_user_s", "cpu_system_s", "cpu_efficiency", "memory_peak_bytes", "memory_efficiency"] {
         expected[key] = Value::Null;
     }
-    for key in ["suspended_unix_ms", "suspended_by", "suspended_for_limit"] {
+    expected["licences"] = json!([]);
+    expected["steps"] = json!(0);
+    for key in ["step_of", "step", "suspended_unix_ms", "suspended_by", "suspended_for_limit"] {
         expected[key] = Value::Null;
     }
     for key in ["priority", "priority_own", "priority_age", "priority_share"] {
