@@ -289,8 +289,8 @@ mod tests {
 
     #[test]
     fn harmless_options_are_named_in_one_warning() {
-        let job = translated("--mail-type=END -A x --comment=c --mail-user me --qos q").expect("accepted");
-        assert_eq!(job.warnings, ["Limo ignores --account, --comment, --mail-type, --mail-user, --qos"]);
+        let job = translated("-A x --comment=c --qos q").expect("accepted");
+        assert_eq!(job.warnings, ["Limo ignores --account, --comment, --qos"]);
         assert_eq!(job.options, Vec::<OsString>::new());
         let job = translated("-t 10 --signal=USR1@90").expect("accepted");
         assert_eq!(job.warnings, ["--signal without `B:` is for steps: give it to srun, or write `B:`"]);

@@ -242,22 +242,22 @@ impl Launch {
     /// # Errors
     /// If the bytes have none of these forms.
     pub fn decode_stored(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let third = || decode_stored::<Third>(bytes).map(Self::from);
+        let third = || decode_stored::<LaunchWithoutHold>(bytes).map(Self::from);
         let second = || decode_stored::<Second>(bytes).map(Self::from);
         let first = || decode_stored::<First>(bytes).map(Self::from);
         decode_stored(bytes).or_else(|error| third().or_else(|_| second()).or_else(|_| first()).map_err(|_| error))
     }
 }
 
-/// The fields of a launch before jobs had steps.
+/// The fields of a launch before jobs had steps, as old records have them.
 #[derive(Serialize, Deserialize)]
-struct Third {
+pub struct LaunchWithoutHold {
     second: Second,
     parallel: Option<Parallel>,
 }
 
-impl From<Third> for Launch {
-    fn from(Third { second, parallel }: Third) -> Self {
+impl From<LaunchWithoutHold> for Launch {
+    fn from(LaunchWithoutHold { second, parallel }: LaunchWithoutHold) -> Self {
         Self { parallel, ..second.into() }
     }
 }
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(Launch::decode_stored(&stored).expect("readable"), now);
         assert_eq!(Launch::decode_stored(&encode_stored(&now).expect("small")).expect("readable"), now);
         let parallel = Some(Parallel { label: true, reader: Some(3), ..Parallel::default() });
-        let third = encode_stored(&Third { second: second(), parallel }).expect("small");
+        let third = encode_stored(&LaunchWithoutHold { second: second(), parallel }).expect("small");
         let now = Launch { parallel, ..now };
         assert_eq!(Launch::decode_stored(&third).expect("readable"), now);
         let now = Launch { hold: Hold::Others, ..now };

@@ -72,7 +72,10 @@ pub use groups::{GroupDraw, GroupReport, GroupsQuery, OwnersReport};
 pub use heartbeat::{Alive, Beat, HEARTBEAT, Heartbeat, MISSED_BEATS, PULSE_EVERY, Pulse};
 pub use hello::{Hello, Identity, Reject, Role, VERSION};
 pub use history::{ChangeReport, ItemReport, Undo, UndoReport};
-pub use launch::{Array, FileNames, Files, Hold, Io, Launch, Origin, Parallel, Share, Task, WORDS_LIMIT, WindowSize};
+pub use launch::{
+    Array, FileNames, Files, Hold, Io, Launch, LaunchWithoutHold, Origin, Parallel, Share, Task, WORDS_LIMIT,
+    WindowSize,
+};
 pub use licences::LicenceReport;
 pub use limits::{FACTORS_LIMIT, TooLarge};
 pub use message::{

@@ -2,7 +2,7 @@
 //! their energy.
 
 use limo_model::{Attempt, Energy, JobId, JournalId, Memory, Outcome, Placement, Span, Usage};
-use limo_proto::{DecodeError, DoExec, Launch, Share, Task, decode_stored};
+use limo_proto::{DecodeError, DoExec, LaunchWithoutHold, Share, Task, decode_stored};
 use serde::Deserialize;
 
 use limo_node::{End, Intent};
@@ -23,7 +23,7 @@ struct Exec {
     size: String,
     user: String,
     placement: Placement,
-    launch: Launch,
+    launch: LaunchWithoutHold,
     time_limit: Option<Span>,
     restarts: u32,
     task: Option<Task>,
@@ -48,7 +48,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Intent, DecodeError> {
         size,
         user,
         placement,
-        launch,
+        launch: launch.into(),
         time_limit,
         warning: None,
         checkpoint: None,
