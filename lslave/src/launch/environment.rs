@@ -88,7 +88,10 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
         own.extend(renamed);
     }
     // If a job submits this one, the values of that job would be wrong here.
-    let is_foreign = |key: &[u8]| is_own(key) || with_slurm && is_slurm_name(key);
+    // A step is of the same task of an array as its job.
+    let of_array = |key: &[u8]| key.starts_with(b"LIMO_ARRAY_") || key.starts_with(b"SLURM_ARRAY_");
+    let is_kept = |key: &[u8]| exec.step.is_some() && of_array(key);
+    let is_foreign = |key: &[u8]| (is_own(key) || with_slurm && is_slurm_name(key)) && !is_kept(key);
     let is_set = |key: &[u8]| is_foreign(key) || own.iter().any(|(name, _)| name.as_bytes() == key);
     let inherited = env.iter().filter(|(key, _)| !is_set(key));
     let mut all: Vec<_> = inherited.map(|(key, value)| (text(key), text(value))).collect();
