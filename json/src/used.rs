@@ -3,7 +3,7 @@
 use limo_model::{Memory, Span, Usage};
 use limo_proto::JobReport;
 
-/// What a job that ran and is over has used.
+/// Resources that a finished job has used.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Used {
     /// Resources of its last attempt; of an array, those of its tasks that are over.

@@ -73,7 +73,7 @@ pub async fn run(
 async fn first(pipe: Option<impl AsyncRead + Unpin>, limit: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(pipe) = pipe {
-        // What was read before an error counts.
+        // Bytes that were read before an error count.
         let _ = pipe.take(limit as u64).read_to_end(&mut bytes).await;
     }
     bytes

@@ -60,7 +60,7 @@ pub struct JobFilter {
     /// Names of queues.
     #[serde(deserialize_with = "texts::<_, NAME_LIMIT, FILTER_LIMIT>")]
     pub queues: Vec<String>,
-    /// The job whose steps are selected. Without it, only jobs that are no steps pass.
+    /// The job whose steps are selected. Without it, steps do not pass.
     pub steps_of: Option<JobId>,
 }
 

@@ -283,7 +283,7 @@ impl Bench {
             Effect::Observe(_, row) => self.observed.push(row),
             Effect::Part(peer) => self.parted.push(peer),
             Effect::Wake(_, order) => self.woken.push(order),
-            // There is no page.
+            // The tests serve no page.
             Effect::FindPage(..) => {}
             Effect::Audit(_) | Effect::Tell(_) => {}
         }
