@@ -212,6 +212,15 @@ fn srun_and_salloc_run_steps() {
     submitter.lq(&["cancel", "6"]).succeeded();
 }
 
+#[test]
+fn a_step_knows_the_task_of_its_array() {
+    let cluster = Setup::nodes(1, 2).start();
+    let submitter = cluster.submitter();
+    script(submitter, "job.sh", "srun -n 1 printenv SLURM_ARRAY_TASK_ID LIMO_ARRAY_TASK_ID SLURM_STEP_ID\n");
+    slurm(submitter, &["sbatch", "-W", "-a", "1-2", "-o", "out-%a.txt", "job.sh"]).succeeded();
+    assert_eq!([1, 2].map(|task| submitter.read(format!("out-{task}.txt"))), ["1\n1\n0\n", "2\n2\n0\n"]);
+}
+
 const RING: &str = r#"
 #include <mpi.h>
 #include <stdio.h>
