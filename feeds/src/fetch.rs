@@ -48,14 +48,23 @@ pub struct Request {
     pub url: String,
     /// Headers; never shown.
     pub headers: Vec<(String, String)>,
-    /// JSON for a POST; `None` for a GET.
-    pub post: Option<String>,
+    /// Body of a POST; `None` for a GET.
+    pub post: Option<Post>,
     /// Accepted media types, such as `application/json`; empty for any.
     pub accepts: &'static [&'static str],
     /// Texts that are removed from shown addresses and answers.
     pub secrets: Vec<String>,
     /// Statuses besides 2xx whose body is an answer.
     pub tolerates: &'static [u16],
+}
+
+/// Body of a POST.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Post {
+    /// JSON.
+    Json(String),
+    /// Pairs of a form, in URL encoding.
+    Form(String),
 }
 
 /// Answer: a status of 2xx, one that the request tolerates, or 304 to a request with `If-None-Match`.
@@ -148,6 +157,12 @@ impl Request {
         self
     }
 
+    /// Makes it a POST.
+    #[must_use]
+    pub fn posting(self, post: Post) -> Self {
+        Self { post: Some(post), ..self }
+    }
+
     /// Hides `text` wherever it would be shown, in plain and in URL encoding.
     #[must_use]
     pub fn hiding(mut self, text: &str) -> Self {
@@ -225,15 +240,8 @@ impl Fetcher {
         self.taken(request, sent, response).await
     }
 
-    /// Returns the client for a protocol that makes its own requests, with the same authorities, time limit and rule
-    /// for redirects.
-    pub(crate) fn client(&self) -> &Client {
-        &self.client
-    }
-
-    /// Checks `response` to a request that was sent at `sent`; only the secrets and accepted types of `request` are
-    /// used.
-    pub(crate) async fn taken(&self, request: &Request, sent: Time, response: Response) -> Result<Reply, FetchError> {
+    /// Checks `response` to a request that was sent at `sent`.
+    async fn taken(&self, request: &Request, sent: Time, response: Response) -> Result<Reply, FetchError> {
         let headers = response.headers();
         let middle = Time::from_unix_ms(sent.unix_ms().midpoint(now().unix_ms()));
         let skew = header(headers, &DATE).and_then(|date| skew(date, header(headers, &AGE), middle));
@@ -271,7 +279,13 @@ impl Fetcher {
         }
         let mut built = match &request.post {
             None => self.client.get(url),
-            Some(json) => self.client.post(url).header(CONTENT_TYPE, "application/json").body(json.clone()),
+            Some(post) => {
+                let (kind, body) = match post {
+                    Post::Json(text) => ("application/json", text),
+                    Post::Form(text) => ("application/x-www-form-urlencoded", text),
+                };
+                self.client.post(url).header(CONTENT_TYPE, kind).body(body.clone())
+            }
         };
         if !request.accepts.is_empty() {
             built = built.header(reqwest::header::ACCEPT, request.accepts.join(", "));
@@ -293,7 +307,7 @@ impl Fetcher {
         Ok(body)
     }
 
-    pub(crate) fn failed(&self, request: &Request, error: reqwest::Error) -> FetchError {
+    fn failed(&self, request: &Request, error: reqwest::Error) -> FetchError {
         let url = request.shown();
         // The address may contain secrets, and comes before the reason anyway.
         let error = error.without_url();

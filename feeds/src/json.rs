@@ -8,7 +8,7 @@ use limo_model::{Span, Time};
 use serde_json::Value;
 
 use crate::error::FeedError;
-use crate::fetch::Request;
+use crate::fetch::{Post, Request};
 use crate::moment::{self, TimeFormat, Window};
 use crate::piece::{Ends, Piece, closed};
 use crate::slot::{Quantity, ordered};
@@ -121,7 +121,7 @@ impl<V: Quantity> CurveSource<V> for JsonFeed {
         let request = |url: String| Request {
             url,
             headers: self.headers.clone(),
-            post: self.post.clone(),
+            post: self.post.clone().map(Post::Json),
             accepts: &["application/json"],
             secrets: self.secrets.clone(),
             tolerates: self.tolerates,

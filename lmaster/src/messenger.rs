@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use limo_feeds::fetch::{Fetcher, Request};
+use limo_feeds::fetch::{Fetcher, Post, Request};
 use limo_model::{JobId, MailEvent, Span, clip_lossy};
 use serde_json::json;
 use tokio::process::Command;
@@ -107,7 +107,7 @@ async fn tell(settings: &NotifySettings, of: &Notification) -> Result<(), String
         Receiving::Url(url) => {
             let limit = Duration::from_millis(u64::try_from(settings.time_limit.ms()).unwrap_or(0));
             let fetcher = Fetcher::new(limit, None).map_err(|error| error.to_string())?;
-            let request = Request { post: Some(body(of)), ..Request::get(url) };
+            let request = Request::get(url).posting(Post::Json(body(of)));
             fetcher.fetch(&request).await.map(drop).map_err(|error| error.to_string())
         }
     }

@@ -1,29 +1,28 @@
-//! VEN of OpenADR 3.1: polls a VTN for the events of a program. Each valid answer is a message. [`events`] interprets
-//! the events.
+//! VEN of OpenADR 3.1: polls a VTN for the events of a program. Each valid answer is a message. [`wire`] has the parts
+//! of an event that count, and [`events`] interprets them.
 //!
-//! The protocol's client has no limits of its own; every exchange goes through [`Fetcher`], which has them. After a
-//! failure a new token is requested, since a server may have forgotten the old one before its end.
+//! Every exchange goes through [`Fetcher`], which has limits. After a failure a new token is requested, since a server
+//! may have forgotten the old one before its end.
 
 mod events;
+mod wire;
 
-use std::future::Future;
 use std::path::{Path, PathBuf};
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use hyper::http;
-use limo_model::{Power, Span};
-use openleadr_client::{Client, ClientCredentials, EventClient, Filter, HttpClient, PaginationOptions, VirtualEndNode};
-use openleadr_wire::program::ProgramId;
-use reqwest::{Method, RequestBuilder, Response, Url};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use limo_model::Power;
+use reqwest::Url;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::limit::Word;
 use super::teller::{Deaf, SecretError, Teller, another_clock, pause, private};
-use crate::fetch::{FetchError, Fetcher, Reply, Request, is_skewed, now};
+use crate::fetch::{FetchError, Fetcher, Post, Reply, Request, is_skewed, now};
 use events::Reading;
+use wire::Event;
 
 /// Events in a request; the maximum of the specification.
 const PAGE: usize = 50;
@@ -70,28 +69,36 @@ enum VenError {
     Program { program: String },
     #[error("{url}: the answer is not OpenADR 3.1: {reason}")]
     Protocol { url: String, reason: String },
+    #[error("{url}: the token has the type `{kind}` instead of Bearer")]
+    TokenType { url: String, kind: String },
     #[error("{url}: more than {} events", PAGE * PAGES)]
     Many { url: String },
 }
 
+/// Lifetime of a token whose server states none.
+const TOKEN_LIFE: Duration = Duration::from_secs(3_600);
+
+/// Most characters of a server's word in a fault.
+const SHOWN: usize = 80;
+
 /// Polls until the receiver is closed.
 pub async fn run(ven: OpenAdr, fetcher: Fetcher, teller: Teller) {
-    let guard = Guard { fetcher, outcome: Arc::default(), url: Request::get(&ven.url).shown() };
-    let mut session = None;
+    let url = Request::get(&ven.url).shown();
+    let mut session = Session { ven: &ven, fetcher, token: None, skewed: false };
     let mut failures = 0;
     loop {
-        let rest = match ven.ask(&guard, &mut session).await {
+        let rest = match session.events().await {
             Ok(events) => {
                 failures = 0;
                 let reading = events::read(&events, ven.emergency_high, now());
-                if told(&teller, reading, guard.is_skewed(), &guard.url).await.is_err() {
+                if told(&teller, reading, session.skewed, &url).await.is_err() {
                     return;
                 }
                 ven.poll
             }
             Err(error) => {
                 failures += 1;
-                session = None;
+                session.token = None;
                 if teller.tell(Word::Fault(error.to_string())).await.is_err() {
                     return;
                 }
@@ -113,142 +120,110 @@ async fn told(teller: &Teller, reading: Reading, skewed: bool, url: &str) -> Res
     Ok(())
 }
 
-type Session = Client<VirtualEndNode>;
+/// Answer to the request for a token (RFC 6749, section 5.1).
+#[derive(Deserialize)]
+struct Granted {
+    access_token: String,
+    token_type: String,
+    expires_in: Option<u32>,
+}
 
-impl OpenAdr {
-    async fn ask(
-        &self,
-        guard: &Guard,
-        session: &mut Option<Session>,
-    ) -> Result<Vec<EventClient<VirtualEndNode>>, VenError> {
-        let program = match &self.program {
-            Some(text) => Some(ProgramId::new(text).ok_or_else(|| VenError::Program { program: text.clone() })?),
-            None => None,
+struct Token {
+    text: String,
+    until: Instant,
+}
+
+/// Exchanges with the VTN.
+struct Session<'a> {
+    ven: &'a OpenAdr,
+    fetcher: Fetcher,
+    token: Option<Token>,
+    /// The clock of the VTN differs too much from this machine's.
+    skewed: bool,
+}
+
+impl Session<'_> {
+    async fn events(&mut self) -> Result<Vec<Event>, VenError> {
+        let base = address(&self.ven.url)?;
+        let filter = match &self.ven.program {
+            Some(program) if is_program(program) => format!("&programID={program}"),
+            Some(program) => return Err(VenError::Program { program: program.clone() }),
+            None => String::new(),
         };
-        let client = match session {
-            Some(client) => client,
-            none => none.insert(self.session(guard)?),
-        };
+        self.authenticate(&base).await?;
         let mut events = Vec::new();
         for page in 0..PAGES {
-            let place = PaginationOptions { skip: page * PAGE, limit: PAGE };
-            let found = client.get_events(program.as_ref(), Filter::none(), place).await;
-            let found = found.map_err(|error| guard.reason(&error))?;
+            let place = format!("skip={}&limit={PAGE}", page * PAGE);
+            let url = format!("{}/events?{place}{filter}", self.ven.url.trim_end_matches('/'));
+            let mut request = Request::get(url);
+            if let Some(token) = &self.token {
+                request = request.with_header("authorization", format!("Bearer {}", token.text)).hiding(&token.text);
+            }
+            let found: Vec<Event> = self.ask(request).await?;
             let last = found.len() < PAGE;
             events.extend(found);
             if last {
                 return Ok(events);
             }
         }
-        Err(VenError::Many { url: guard.url.clone() })
+        Err(VenError::Many { url: Request::get(&self.ven.url).shown() })
     }
 
-    fn session(&self, guard: &Guard) -> Result<Session, VenError> {
-        let address = |text: &str| {
-            let parsed = Url::parse(text).map_err(|error| error.to_string());
-            let parsed = parsed
-                .and_then(|url| if url.cannot_be_a_base() { Err("it cannot have a path".to_owned()) } else { Ok(url) });
-            parsed.map_err(|reason| VenError::Address { url: text.to_owned(), reason })
-        };
-        // A trailing slash makes a relative `events` append to the address.
-        let base = address(&format!("{}/", self.url.trim_end_matches('/')))?;
-        let tokens = match &self.token_url {
+    /// Requests a token unless there is a valid one or none is needed.
+    async fn authenticate(&mut self, base: &Url) -> Result<(), VenError> {
+        let Some(path) = &self.ven.credentials else { return Ok(()) };
+        if self.token.as_ref().is_some_and(|token| Instant::now() < token.until) {
+            return Ok(());
+        }
+        let url = match &self.ven.token_url {
             Some(url) => address(url)?,
             None => base
                 .join("/auth/token")
-                .map_err(|error| VenError::Address { url: self.url.clone(), reason: error.to_string() })?,
+                .map_err(|error| VenError::Address { url: self.ven.url.clone(), reason: error.to_string() })?,
         };
-        let credentials = self.credentials.as_deref().map(credentials).transpose()?;
-        Ok(Client::with_http_client(base, tokens, Box::new(guard.clone()), credentials))
+        let Credentials { client_id, client_secret } = credentials(path)?;
+        let basic = STANDARD.encode(format!("{client_id}:{client_secret}"));
+        let request = Request::get(url)
+            .with_header("authorization", format!("Basic {basic}"))
+            .hiding(&client_secret)
+            .hiding(&basic)
+            .posting(Post::Form("grant_type=client_credentials".into()));
+        let shown = request.shown();
+        let asked = Instant::now();
+        let Granted { access_token, token_type, expires_in } = self.ask(request).await?;
+        if !token_type.eq_ignore_ascii_case("bearer") {
+            return Err(VenError::TokenType { url: shown, kind: token_type.chars().take(SHOWN).collect() });
+        }
+        let life = expires_in.map_or(TOKEN_LIFE, |secs| Duration::from_secs(u64::from(secs)));
+        self.token = Some(Token { text: access_token, until: asked + life });
+        Ok(())
+    }
+
+    async fn ask<T: DeserializeOwned>(&mut self, request: Request) -> Result<T, VenError> {
+        let request = request.accepting(&["application/json"]);
+        let Reply { body, skew, .. } = self.fetcher.fetch(&request).await?;
+        self.skewed = is_skewed(skew);
+        // The reason has a position, and never more of the answer than the name or the value of one member.
+        let unreadable = |error: serde_json::Error| VenError::Protocol { url: request.shown(), reason: error.to_string() };
+        serde_json::from_slice(&body).map_err(unreadable)
     }
 }
 
-fn credentials(path: &Path) -> Result<ClientCredentials, VenError> {
+/// Parses the address of an API.
+fn address(text: &str) -> Result<Url, VenError> {
+    let refused = |reason: String| VenError::Address { url: text.to_owned(), reason };
+    let url = Url::parse(text).map_err(|error| refused(error.to_string()))?;
+    if url.cannot_be_a_base() { Err(refused("it cannot have a path".into())) } else { Ok(url) }
+}
+
+/// Returns true for an id as the specification allows it.
+fn is_program(text: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=128).contains(&text.len()) && text.bytes().all(allowed)
+}
+
+fn credentials(path: &Path) -> Result<Credentials, VenError> {
     let text = private(path)?;
     // The parser's reason would show the secret text.
-    let found: Credentials = toml::from_str(&text).map_err(|_| VenError::Credentials { path: path.to_owned() })?;
-    let mut credentials = ClientCredentials::new(found.client_id, found.client_secret);
-    // The client subtracts this margin from the lifetime of a token, which may be shorter than the default margin.
-    credentials.refresh_margin = Duration::ZERO;
-    Ok(credentials)
-}
-
-/// Result of the last exchange.
-#[derive(Debug, Default)]
-struct Outcome {
-    error: Option<FetchError>,
-    skew: Option<Span>,
-}
-
-/// HTTP for the protocol's client, with the limits of [`Fetcher`].
-#[derive(Debug, Clone)]
-struct Guard {
-    fetcher: Fetcher,
-    outcome: Arc<Mutex<Outcome>>,
-    /// Address of the request, without secrets.
-    url: String,
-}
-
-impl Guard {
-    fn is_skewed(&self) -> bool {
-        is_skewed(self.outcome.lock().unwrap_or_else(PoisonError::into_inner).skew)
-    }
-
-    /// Returns the reason why the client failed: the error of its exchange, if there was one.
-    fn reason(&self, error: &openleadr_client::Error) -> VenError {
-        let happened = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).error.take();
-        match (happened, error) {
-            (Some(error), _) => error.into(),
-            (None, openleadr_client::Error::Reqwest(error)) => {
-                // For unexpected JSON, the cause has the reason.
-                let cause = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-                VenError::Protocol { url: self.url.clone(), reason: cause }
-            }
-            (None, other) => VenError::Protocol { url: self.url.clone(), reason: other.to_string() },
-        }
-    }
-
-    async fn exchange(&self, request: RequestBuilder) -> reqwest::Result<Response> {
-        let request = request.build()?;
-        // Secrets are in headers, not in addresses.
-        let shown = Request::get(request.url().as_str()).accepting(&["application/json"]);
-        let sent = now();
-        let taken = match self.fetcher.client().execute(request).await {
-            Ok(response) => self.fetcher.taken(&shown, sent, response).await,
-            Err(error) => Err(self.fetcher.failed(&shown, error)),
-        };
-        let mut outcome = self.outcome.lock().unwrap_or_else(PoisonError::into_inner);
-        let (status, body) = match taken {
-            Ok(Reply { status, body, skew, .. }) => {
-                *outcome = Outcome { error: None, skew };
-                (status, body)
-            }
-            // The client must see a failure, but its own error is ignored.
-            Err(error) => {
-                outcome.error = Some(error);
-                (500, Vec::new())
-            }
-        };
-        let mut response = http::Response::new(body);
-        *response.status_mut() = http::StatusCode::from_u16(status).unwrap_or_default();
-        Ok(response.into())
-    }
-}
-
-/// This has the form that `async_trait` generates.
-impl HttpClient for Guard {
-    fn request_builder(&self, method: Method, url: Url) -> RequestBuilder {
-        self.fetcher.client().request(method, url)
-    }
-
-    fn send<'me, 'all>(
-        &'me self,
-        request: RequestBuilder,
-    ) -> Pin<Box<dyn Future<Output = reqwest::Result<Response>> + Send + 'all>>
-    where
-        'me: 'all,
-        Self: 'all,
-    {
-        Box::pin(self.exchange(request))
-    }
+    toml::from_str(&text).map_err(|_| VenError::Credentials { path: path.to_owned() })
 }

@@ -197,7 +197,7 @@ async fn faults_are_reported_and_a_new_token_is_requested() {
     check(|_| Back::Silence, "no complete answer within 3 s").await;
     server.now(|_| answer_json(r#"{"access_token":"x","token_type":"mac"}"#));
     ear.fault("is not OpenADR 3.1: ").await;
-    ear.fault("OAuth token received is not a Bearer token").await;
+    ear.fault("the token has the type `mac` instead of Bearer").await;
     let before = server.asked().len();
     server.now(vtn(vec![limit("e", None, 1.0)]));
     assert_eq!(ear.watts(1).await, [1_000.0]);

@@ -11,13 +11,10 @@
 //! - Targets are ignored: the server selects the events for a VEN.
 
 use limo_model::{Power, Span, Time};
-use openleadr_client::EventClient;
-use openleadr_wire::event::{EventInterval, EventRequest, EventType};
-use openleadr_wire::interval::IntervalPeriod;
-use openleadr_wire::values_map::Value;
-use openleadr_wire::{Duration as WireDuration, Unit};
+use serde_json::Value;
 use thiserror::Error;
 
+use super::wire::{Event, Interval, Period};
 use crate::grid::document::{LIMITS, power};
 use crate::grid::limit::Limit;
 
@@ -25,14 +22,20 @@ use crate::grid::limit::Limit;
 const LAST: u32 = u32::MAX;
 
 /// From this many years on a duration means "without end": OpenADR writes `P9999Y`.
-const ENDLESS_YEARS: f64 = 900.0;
+const ENDLESS_YEARS: i64 = 900;
 
 /// A start before year 2 means "now" (OpenADR writes 0001-01-01).
 const YEAR_2_MS: i64 = -62_104_060_800_000;
 
 /// Mean year and mean month, in seconds: events about power do not need exact ones.
-const YEAR_S: f64 = 31_556_952.0;
-const MONTH_S: f64 = YEAR_S / 12.0;
+const YEAR_S: i64 = 31_556_952;
+const MONTH_S: i64 = YEAR_S / 12;
+
+/// Type of a payload with an upper limit.
+const LIMIT: &str = "IMPORT_CAPACITY_LIMIT";
+
+/// Type of a payload of an emergency.
+const ALERT: &str = "ALERT_GRID_EMERGENCY";
 
 /// Reason why an event is invalid. The others still count.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -62,8 +65,7 @@ pub struct Reading {
 
 /// Event with the data to interpret it.
 struct ReceivedEvent<'a> {
-    id: String,
-    event: &'a EventRequest,
+    event: &'a Event,
     /// Time that "now" means in the event.
     modified: Time,
     emergency: Power,
@@ -72,18 +74,17 @@ struct ReceivedEvent<'a> {
 
 /// Interval of an event, with its times.
 struct TimedInterval<'a> {
-    interval: &'a EventInterval,
+    interval: &'a Interval,
     from: Time,
     until: Option<Time>,
 }
 
 /// Reads events that were received at `now`; `emergency` is the upper limit during an alert.
-pub fn read<K: openleadr_client::ClientKind>(events: &[EventClient<K>], emergency: Power, now: Time) -> Reading {
+pub fn read(events: &[Event], emergency: Power, now: Time) -> Reading {
     let mut reading = Reading::default();
-    for client in events {
-        let modified = Time::from_unix_ms(client.modification_date_time().timestamp_millis());
-        let id = client.id().to_string();
-        let named = ReceivedEvent { id, event: client.content(), modified, emergency, received_at: now };
+    for event in events {
+        let modified = Time::from_unix_ms(event.modification_date_time.as_millisecond());
+        let named = ReceivedEvent { event, modified, emergency, received_at: now };
         let before = reading.limits.len();
         if let Err(fault) = named.add(&mut reading.limits) {
             // An event counts completely or not at all.
@@ -96,18 +97,16 @@ pub fn read<K: openleadr_client::ClientKind>(events: &[EventClient<K>], emergenc
 
 impl ReceivedEvent<'_> {
     fn add(&self, limits: &mut Vec<Limit>) -> Result<(), EventError> {
-        let priority = Option::<i64>::from(self.event.priority).and_then(|number| u32::try_from(number).ok());
+        let priority = self.event.priority.and_then(|number| u32::try_from(number).ok());
         let priority = priority.unwrap_or(LAST);
         for piece in self.pieces()? {
             for payload in &piece.interval.payloads {
-                match payload.value_type {
-                    EventType::ImportCapacityLimit => {
+                match payload.kind.as_str() {
+                    LIMIT => {
                         let high = self.watts(&payload.values, piece.interval.id)?;
                         limits.push(self.limit(&piece, high, priority, false));
                     }
-                    EventType::AlertGridEmergency => {
-                        limits.push(self.limit(&piece, self.emergency, priority, true));
-                    }
+                    ALERT => limits.push(self.limit(&piece, self.emergency, priority, true)),
                     _ => {}
                 }
             }
@@ -124,28 +123,24 @@ impl ReceivedEvent<'_> {
     }
 
     fn number(&self, interval: i32, values: &[Value]) -> Result<f64, EventError> {
-        match values {
-            [Value::Number(number)] if number.is_finite() => Ok(*number),
-            // The wire format turns integers of this type into numbers; a server may still send another type.
-            [Value::Integer(number)] => Ok(*number as f64),
-            other => {
-                let found: String = format!("{other:?}").chars().take(80).collect();
-                Err(EventError::NoNumber { event: self.id.clone(), interval, found })
-            }
-        }
+        let found = if let [value] = values { value.as_f64() } else { None };
+        found.ok_or_else(|| {
+            let found = Value::Array(values.to_vec()).to_string().chars().take(80).collect();
+            EventError::NoNumber { event: self.event.id.clone(), interval, found }
+        })
     }
 
     fn watts(&self, values: &[Value], interval: i32) -> Result<Power, EventError> {
         let value = self.number(interval, values)?;
         let mut descriptors = self.event.payload_descriptors.iter().flatten();
-        let own = descriptors.find(|descriptor| descriptor.payload_type == EventType::ImportCapacityLimit);
-        let watts = match own.and_then(|descriptor| descriptor.units.as_ref()) {
+        let own = descriptors.find(|descriptor| descriptor.payload_type == LIMIT);
+        let watts = match own.and_then(|descriptor| descriptor.units.as_deref()) {
             // Default unit of OpenADR for power.
-            None | Some(Unit::KW) => value * 1e3,
-            Some(Unit::Private(name)) if name == "W" => value,
-            Some(other) => return Err(EventError::Unit { event: self.id.clone(), unit: unit_name(other) }),
+            None | Some("KW") => value * 1e3,
+            Some("W") => value,
+            Some(other) => return Err(EventError::Unit { event: self.event.id.clone(), unit: other.to_owned() }),
         };
-        power(watts).ok_or_else(|| EventError::Watts { event: self.id.clone(), interval, value: watts.to_string() })
+        power(watts).ok_or_else(|| EventError::Watts { event: self.event.id.clone(), interval, value: watts.to_string() })
     }
 
     /// Returns all intervals of the event in order, repeated if its duration is longer.
@@ -154,7 +149,7 @@ impl ReceivedEvent<'_> {
         let Some(first) = intervals.first() else { return Ok(Vec::new()) };
         let begin = [first.interval_period.as_ref(), self.event.interval_period.as_ref()];
         let Some(begin) = begin.into_iter().flatten().next().map(|period| self.start(period)) else {
-            return Err(EventError::NoPeriod { event: self.id.clone(), interval: first.id });
+            return Err(EventError::NoPeriod { event: self.event.id.clone(), interval: first.id });
         };
         let end = match &self.event.duration {
             Some(duration) => self.span(duration)?.map(|span| begin + span),
@@ -189,12 +184,12 @@ impl ReceivedEvent<'_> {
     /// Returns the times of an interval; `None` if the previous interval has no end.
     fn piece<'a>(
         &'a self,
-        interval: &'a EventInterval,
+        interval: &'a Interval,
         at: Option<Time>,
     ) -> Result<Option<TimedInterval<'a>>, EventError> {
         let own = interval.interval_period.as_ref();
         let Some(period) = own.or(self.event.interval_period.as_ref()) else {
-            return Err(EventError::NoPeriod { event: self.id.clone(), interval: interval.id });
+            return Err(EventError::NoPeriod { event: self.event.id.clone(), interval: interval.id });
         };
         let Some(from) = own.map(|own| self.start(own)).or(at) else { return Ok(None) };
         let span = period.duration.as_ref().map(|duration| self.span(duration)).transpose()?.flatten();
@@ -203,38 +198,21 @@ impl ReceivedEvent<'_> {
         Ok(Some(TimedInterval { interval, from, until }))
     }
 
-    fn start(&self, period: &IntervalPeriod) -> Time {
-        let start = period.start.timestamp_millis();
+    fn start(&self, period: &Period) -> Time {
+        let start = period.start.as_millisecond();
         if start < YEAR_2_MS { self.modified } else { Time::from_unix_ms(start) }
     }
 
-    /// Returns the length; `None` without an end. Calculated from its parts, since calendar years may leave the range
-    /// of dates.
-    fn span(&self, duration: &WireDuration) -> Result<Option<Span>, EventError> {
-        let text = duration.to_string();
-        let refused = || EventError::Duration { event: self.id.clone(), duration: text.clone() };
-        let mut rest = text.strip_prefix('P').ok_or_else(refused)?;
-        let mut total = 0.0;
-        let units = [("Y", YEAR_S), ("M", MONTH_S), ("DT", 86_400.0), ("H", 3_600.0), ("M", 60.0), ("S", 1.0)];
-        for (unit, secs) in units {
-            let (number, after) = rest.split_once(unit).ok_or_else(refused)?;
-            let number: f64 = number.parse().map_err(|_| refused())?;
-            if !number.is_finite() || number < 0.0 {
-                return Err(refused());
-            }
-            total += number * secs;
-            rest = after;
+    /// Returns the length; `None` without an end.
+    fn span(&self, duration: &jiff::Span) -> Result<Option<Span>, EventError> {
+        if duration.is_negative() {
+            return Err(EventError::Duration { event: self.event.id.clone(), duration: duration.to_string() });
         }
-        // A total below the limit is far below the range of milliseconds.
-        Ok((total < ENDLESS_YEARS * YEAR_S).then(|| Span::from_ms((total * 1e3).round() as i64)))
-    }
-}
-
-fn unit_name(unit: &Unit) -> String {
-    match unit {
-        Unit::Private(name) => name.clone(),
-        known => {
-            serde_json::to_value(known).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
-        }
+        let days = i64::from(duration.get_weeks()) * 7 + i64::from(duration.get_days());
+        let dates = i64::from(duration.get_years()) * YEAR_S + i64::from(duration.get_months()) * MONTH_S;
+        let times = i64::from(duration.get_hours()) * 3_600 + duration.get_minutes() * 60 + duration.get_seconds();
+        // Each part of a span has a limit of about 20,000 years.
+        let total = (dates + days * 86_400 + times) * 1_000 + duration.get_milliseconds();
+        Ok((total < ENDLESS_YEARS * YEAR_S * 1_000).then(|| Span::from_ms(total)))
     }
 }
