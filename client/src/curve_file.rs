@@ -1,7 +1,7 @@
 //! Reads limits, prices and budgets from CSV files. Each value has its unit, in its cell or in the title of its column.
 //!
 //! Limits: `time,low,high` with `2026-10-26 00:00,39 W,60 W`; `none` means no limit. Prices: `time,price` with `80
-//! EUR/MWh`, or `time,price_eur_per_mwh` with bare numbers. Budgets: `time,budget` with `40 MWh`, or
+//! EUR/MWh`, or `time,price_eur_per_mwh` with bare numbers, in any currency. Budgets: `time,budget` with `40 MWh`, or
 //! `time,budget,release`; `none` means no budget, and the last line must be the end.
 //!
 //! Times are local or RFC 3339. A last line with a time and no values ends the curve. Without it, the last price
@@ -13,13 +13,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use csv::{ByteRecord, ReaderBuilder, Trim};
-use limo_model::{Band, Budget, Budgets, Curve, CurveError, Energy, Power, Price, Release, Time};
+use limo_model::{Band, Budget, Budgets, Currency, Curve, CurveError, Energy, Power, Price, Release, Time};
 use thiserror::Error;
 
 use limo_json::Clock;
 
 /// Most values of a file: a year of quarter hours fits. The curve goes to the master in one message.
 const ROW_LIMIT: usize = 40_000;
+
+/// Title of a column of bare prices, in one of the currencies.
+const PRICE: &str = "price_eur_per_mwh";
 
 /// Error of a file that is not a curve; lines and columns count from 1.
 #[derive(Debug, Error)]
@@ -61,7 +64,7 @@ pub fn read_limits(path: &Path, clock: &Clock) -> Result<Curve<Band>, CurveFileE
 /// The same as for [`read_limits`].
 pub fn read_prices(path: &Path, clock: &Clock) -> Result<Curve<Price>, CurveFileError> {
     let with_unit = Layout { titles: &["time", "price"], value: price };
-    let bare = Layout { titles: &["time", "price_eur_per_mwh"], value: bare_price };
+    let bare = Layout { titles: &["time", PRICE], value: bare_price };
     let table = Steps::read(open(path)?, path, &[with_unit, bare], clock)?;
     let until = table.until;
     table.curve(until).map(Curve::closed)
@@ -132,7 +135,7 @@ fn budget(cells: &[&str]) -> Result<Option<(Energy, Option<Release>)>, CellError
 }
 
 fn bare_price(cells: &[&str]) -> Result<Price, CellError> {
-    let number = format!("{} EUR/MWh", cells[0]);
+    let number = format!("{} {}/MWh", cells[0], Currency::agreed());
     let is_bare = cells[0].parse::<f64>().is_ok();
     number.parse().ok().filter(|_| is_bare).ok_or_else(|| (0, format!("`{}` is not a number", cells[0])))
 }
@@ -172,8 +175,14 @@ impl<T> Steps<T> {
     }
 
     fn choose<'a>(&self, layouts: &'a [Layout<T>], cells: &[&str], line: u64) -> Result<&'a Layout<T>, CurveFileError> {
+        let currency = cells.iter().find_map(|title| Currency::of_title(title));
+        currency.map_or(Ok(()), Currency::agree).map_err(|error| self.line(line, &error.to_string()))?;
+        let alike = |title: &str, cell: &str| title == cell || title == PRICE && Currency::of_title(cell).is_some();
+        let fits = |titles: &[&str]| {
+            titles.len() == cells.len() && titles.iter().zip(cells).all(|(title, cell)| alike(title, cell))
+        };
         let expected = || layouts.iter().map(|layout| format!("`{}`", layout.titles.join(","))).collect::<Vec<_>>();
-        layouts.iter().find(|layout| layout.titles == cells).ok_or_else(|| {
+        layouts.iter().find(|layout| fits(layout.titles)).ok_or_else(|| {
             self.line(line, &format!("the titles are `{}`, not {}", cells.join(","), expected().join(" or ")))
         })
     }

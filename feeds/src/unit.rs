@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use limo_model::Price;
+use limo_model::decimal::Decimal;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
@@ -13,16 +13,13 @@ use crate::slot::Quantity;
 /// Feeds' names for hundredths of a currency, with the currency.
 const HUNDREDTHS: [(&str, &str); 5] = [("ct", "EUR"), ("pence", "GBP"), ("p", "GBP"), ("øre", "DKK"), ("öre", "SEK")];
 
-/// Most digits of a number; `f64` can be written with more than 300 digits.
-const DIGIT_LIMIT: usize = 40;
-
 /// Unit of price, such as `EUR/MWh`, or `g/kWh`. The currency is a label: there is no exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
     name: String,
     currency: String,
-    /// Unit of the model with the same factor.
-    like: &'static str,
+    /// Thousandths of the currency per MWh in one of this unit.
+    factor: i64,
 }
 
 /// Error of a text that is not a unit.
@@ -45,7 +42,7 @@ impl Unit {
 
     /// Returns grams of carbon dioxide per kWh, which is kg/MWh.
     pub fn grams() -> Self {
-        Self { name: "g/kWh".into(), currency: "g".into(), like: "EUR/MWh" }
+        Self { name: "g/kWh".into(), currency: "g".into(), factor: 1_000 }
     }
 
     /// Returns true if `text` is a feed's spelling of this unit: in any case, with or without spaces.
@@ -56,10 +53,7 @@ impl Unit {
     /// Converts `number` of this unit to thousandths of the currency per MWh, or of g/kWh, rounded half away from zero.
     /// `None` if it is not a decimal number, or does not fit.
     pub fn thousandths(&self, number: &str) -> Option<i64> {
-        let number = number.trim();
-        let is_number =
-            number.len() <= DIGIT_LIMIT && !number.contains(|c: char| !(c.is_ascii_digit() || "+-.".contains(c)));
-        is_number.then(|| format!("{number} {}", self.like).parse::<Price>().ok())?.map(Price::milli_per_mwh)
+        Decimal::read(number.trim().as_bytes()).ok()?.times(self.factor)
     }
 }
 
@@ -84,13 +78,13 @@ impl FromStr for Unit {
         let hundredth = HUNDREDTHS.iter().find(|(name, _)| *name == money).map(|(_, currency)| *currency);
         let is_code = money.len() == 3 && money.bytes().all(|b| b.is_ascii_uppercase());
         let currency = hundredth.or(is_code.then_some(money)).ok_or_else(error)?;
-        let like = match (hundredth, energy) {
-            (None, "MWh") => "EUR/MWh",
-            (None, "kWh") => "EUR/kWh",
-            (Some(_), "kWh") => "ct/kWh",
+        let factor = match (hundredth, energy) {
+            (None, "MWh") => 1_000,
+            (None, "kWh") => 1_000_000,
+            (Some(_), "kWh") => 10_000,
             _ => return Err(error()),
         };
-        Ok(Self { name: format!("{money}/{energy}"), currency: currency.to_owned(), like })
+        Ok(Self { name: format!("{money}/{energy}"), currency: currency.to_owned(), factor })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sums of energy as JSON.
 
-use limo_model::Time;
+use limo_model::{Currency, Time};
 use limo_proto::{EnergyBy, EnergyReport, EnergySum};
 use serde::Serialize;
 
@@ -11,6 +11,7 @@ use crate::Clock;
 pub struct EnergyJson {
     schema: u32,
     by: &'static str,
+    currency: Currency,
     since_unix_ms: Option<i64>,
     until_unix_ms: Option<i64>,
     sums: Vec<SumJson>,
@@ -31,9 +32,9 @@ struct SumJson {
     measured_j: f64,
     estimated_j: f64,
     emulated_j: f64,
-    cost_eur: Option<f64>,
-    start_now_cost_eur: Option<f64>,
-    saved_eur: Option<f64>,
+    cost: Option<f64>,
+    start_now_cost: Option<f64>,
+    saved: Option<f64>,
     /// Time for which the draw of nodes is known.
     seen_s: Option<f64>,
     /// Time of nodes in a state.
@@ -51,6 +52,7 @@ impl EnergyJson {
         Self {
             schema: super::SCHEMA,
             by: word(by),
+            currency: Currency::agreed(),
             since_unix_ms: since.map(Time::unix_ms),
             until_unix_ms: until.map(Time::unix_ms),
             sums: report.sums.iter().map(|sum| SumJson::new(sum, by, clock)).collect(),
@@ -90,9 +92,9 @@ impl SumJson {
             measured_j: sum.measured.joules(),
             estimated_j: sum.estimated.joules(),
             emulated_j: sum.emulated.joules(),
-            cost_eur: sum.cost.map(|cost| cost.eur()),
-            start_now_cost_eur: sum.start_now_cost.map(|cost| cost.eur()),
-            saved_eur: sum.start_now_cost.zip(sum.cost).map(|(at_once, cost)| (at_once - cost).eur()),
+            cost: sum.cost.map(|cost| cost.whole()),
+            start_now_cost: sum.start_now_cost.map(|cost| cost.whole()),
+            saved: sum.start_now_cost.zip(sum.cost).map(|(at_once, cost)| (at_once - cost).whole()),
             seen_s: sum.seen.map(|seen| seen.secs()),
             span_s: sum.span.map(|span| span.secs()),
         }

@@ -40,9 +40,9 @@ pub struct CandidateJson {
     estimate: EstimateJson,
     /// Source of the estimate, in words.
     estimate_from: String,
-    cost_eur: Option<f64>,
-    waiting_eur: f64,
-    band_eur: f64,
+    cost: Option<f64>,
+    waiting_cost: f64,
+    band_cost: f64,
     obstacle: Option<String>,
 }
 
@@ -56,9 +56,9 @@ impl CandidateJson {
             cap_w: candidate.cap.map(|cap| cap.watts()),
             estimate: (&candidate.estimate).into(),
             estimate_from: candidate.origin.clone(),
-            cost_eur: candidate.cost.map(|cost| cost.eur()),
-            waiting_eur: candidate.waiting.eur(),
-            band_eur: candidate.band.eur(),
+            cost: candidate.cost.map(|cost| cost.whole()),
+            waiting_cost: candidate.waiting.whole(),
+            band_cost: candidate.band.whole(),
             obstacle: candidate.obstacle.as_ref().map(|wait| wait.shown(|time| clock.show(time)).to_string()),
         }
     }

@@ -1,5 +1,6 @@
 //! The reason why a job waits, and the places where it could run, as JSON.
 
+use limo_model::Currency;
 use limo_proto::Explanation;
 use serde::Serialize;
 
@@ -11,7 +12,8 @@ pub struct ExplanationJson {
     schema: u32,
     job: JobJson,
     mode: String,
-    price_eur_per_mwh: Option<f64>,
+    currency: Currency,
+    price_per_mwh: Option<f64>,
     draw_w: f64,
     /// Lower limit; `null` if there is none.
     band_low_w: Option<f64>,
@@ -34,7 +36,8 @@ impl ExplanationJson {
             schema: super::SCHEMA,
             job: JobJson::new(&explanation.job, clock),
             mode: explanation.mode.to_string(),
-            price_eur_per_mwh: explanation.price.map(|price| price.eur_per_mwh()),
+            currency: Currency::agreed(),
+            price_per_mwh: explanation.price.map(|price| price.per_mwh()),
             draw_w: explanation.draw.watts(),
             band_low_w: (!band.low().is_zero()).then(|| band.low().watts()),
             band_high_w: (!band.high().is_unlimited()).then(|| band.high().watts()),

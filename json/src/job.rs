@@ -1,6 +1,6 @@
 //! A job as JSON.
 
-use limo_model::{Cores, JobEnd, Outcome, Tasks, Time};
+use limo_model::{Cores, Currency, JobEnd, Outcome, Tasks, Time};
 use limo_proto::{ArrayReport, JobReport, PackedTasks};
 use serde::Serialize;
 
@@ -39,8 +39,9 @@ pub struct JobJson {
     wait_kind: Option<&'static str>,
     estimate: Option<EstimateJson>,
     energy_j: Option<f64>,
-    cost_eur: Option<f64>,
-    start_now_cost_eur: Option<f64>,
+    currency: Currency,
+    cost: Option<f64>,
+    start_now_cost: Option<f64>,
     /// True if the watts are modelled by emulated hardware.
     emulated: bool,
     /// True if `energy_j` was measured, false if it was estimated; `null` while the job runs and if neither was
@@ -52,7 +53,7 @@ pub struct JobJson {
     stdout_path: Option<String>,
     stderr_path: Option<String>,
     energy_limit_j: Option<f64>,
-    cost_limit_eur: Option<f64>,
+    cost_limit: Option<f64>,
     /// Exhausted limit in words, if the job continues without any remaining allowance.
     used_up: Option<String>,
     /// User who holds the job.
@@ -219,13 +220,14 @@ impl JobJson {
             wait_kind: job.wait.as_ref().map(limo_model::Wait::kind),
             estimate: job.estimate.as_ref().map(EstimateJson::from),
             energy_j: job.energy.map(|energy| energy.joules()),
-            cost_eur: job.cost.map(|cost| cost.eur()),
-            start_now_cost_eur: job.start_now_cost.map(|cost| cost.eur()),
+            currency: Currency::agreed(),
+            cost: job.cost.map(|cost| cost.whole()),
+            start_now_cost: job.start_now_cost.map(|cost| cost.whole()),
             emulated: job.emulated,
             stdout_path: job.stdout.clone(),
             stderr_path: job.stderr.clone(),
             energy_limit_j: job.allowance.and_then(|allowance| allowance.energy).map(|energy| energy.joules()),
-            cost_limit_eur: job.allowance.and_then(|allowance| allowance.cost).map(|cost| cost.eur()),
+            cost_limit: job.allowance.and_then(|allowance| allowance.cost).map(|cost| cost.whole()),
             used_up: job.used_up.map(|used_up| used_up.to_string()),
             held_by: job.held.clone(),
             begin_unix_ms: job.begin.map(Time::unix_ms),

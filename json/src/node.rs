@@ -1,6 +1,6 @@
 //! A node as JSON.
 
-use limo_model::{Containment, Meter, Time, UnitKind};
+use limo_model::{Containment, Currency, Meter, Time, UnitKind};
 use limo_proto::{NodeDetail, NodeReport, UnitReport};
 use serde::Serialize;
 
@@ -58,7 +58,8 @@ pub struct NodeJson {
     memory_used_bytes: u64,
     energy_j: f64,
     /// `null` if no price was ever known.
-    cost_eur: Option<f64>,
+    currency: Currency,
+    cost: Option<f64>,
     units: Vec<UnitJson>,
     /// True if the node is connected to the master. A drained node may be disconnected.
     connected: bool,
@@ -116,7 +117,8 @@ impl From<&NodeReport> for NodeJson {
             memory_bytes: node.memory.bytes(),
             memory_used_bytes: node.memory_used.bytes(),
             energy_j: node.energy.joules(),
-            cost_eur: node.cost.map(|cost| cost.eur()),
+            currency: Currency::agreed(),
+            cost: node.cost.map(|cost| cost.whole()),
             units: node.units.iter().map(UnitJson::from).collect(),
             connected: node.connected,
             unreachable_since_unix_ms: node.unreachable_since.map(Time::unix_ms),

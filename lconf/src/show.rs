@@ -4,7 +4,7 @@ use limo_client::json::SCHEMA;
 use limo_client::{
     Clock, Failure, Master, answer, answer_json, band_in_words, exit, limits_to_come, mode_in_words, price_in_words,
 };
-use limo_model::{Band, NamedPart, PartRule, Time};
+use limo_model::{Band, Currency, NamedPart, PartRule, Time};
 use limo_proto::Status;
 use serde::Serialize;
 
@@ -32,7 +32,8 @@ pub struct SettingsJson {
     limits_ended_unix_ms: Option<i64>,
     /// The running period and the future ones.
     budgets: Vec<BudgetJson>,
-    price_eur_per_mwh: Option<f64>,
+    currency: Currency,
+    price_per_mwh: Option<f64>,
     next_price: Option<NextPriceJson>,
     /// End of the prices, if they have ended.
     prices_ended_unix_ms: Option<i64>,
@@ -67,7 +68,7 @@ struct NextBandJson {
 struct NextPriceJson {
     at_unix_ms: i64,
     /// Price; `null` at the end of the prices.
-    price_eur_per_mwh: Option<f64>,
+    price_per_mwh: Option<f64>,
 }
 
 impl From<Band> for BandJson {
@@ -102,10 +103,11 @@ impl From<&Status> for SettingsJson {
                 .map(|(at, band)| NextBandJson { at_unix_ms: at_unix_ms(at), band: band.into() }),
             limits_ended_unix_ms: status.limits_ended.map(at_unix_ms),
             budgets: status.budgets.iter().map(BudgetJson::from).collect(),
-            price_eur_per_mwh: status.price.map(|price| price.eur_per_mwh()),
+            currency: Currency::agreed(),
+            price_per_mwh: status.price.map(|price| price.per_mwh()),
             next_price: status.next_price.map(|(at, price)| NextPriceJson {
                 at_unix_ms: at_unix_ms(at),
-                price_eur_per_mwh: price.map(|price| price.eur_per_mwh()),
+                price_per_mwh: price.map(|price| price.per_mwh()),
             }),
             prices_ended_unix_ms: status.prices_ended.map(at_unix_ms),
             explore_percent: status.explore.percent(),

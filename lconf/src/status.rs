@@ -4,7 +4,7 @@ use limo_client::{
     Clock, Failure, Master, answer, answer_json, band_in_words, exit, gauge, marked, mode_in_words, or_dash, plain,
     price_in_words,
 };
-use limo_model::{Energy, Money, Time};
+use limo_model::{Currency, Energy, Money, Time};
 use limo_proto::{ForeignReport, GroupDraw, LicenceReport, MeterReport, Status, UnreachableReport};
 use serde::Serialize;
 
@@ -35,9 +35,10 @@ struct StatusJson {
     nodes: u32,
     energy_j: f64,
     /// Cost; this value and the next two are `null` if no price was ever known.
-    cost_eur: Option<f64>,
-    jobs_cost_eur: Option<f64>,
-    jobs_start_now_cost_eur: Option<f64>,
+    currency: Currency,
+    cost: Option<f64>,
+    jobs_cost: Option<f64>,
+    jobs_start_now_cost: Option<f64>,
     /// Share of the time within the band, 0 to 1; `null` before limits were set.
     in_band_share: Option<f64>,
     rejected_plans: u64,
@@ -135,9 +136,10 @@ fn as_json(status: &Status) -> StatusJson {
         switching_energy_j: status.switching_energy.joules(),
         nodes: status.nodes,
         energy_j: status.energy.joules(),
-        cost_eur: status.cost.map(Money::eur),
-        jobs_cost_eur: status.jobs_cost.map(Money::eur),
-        jobs_start_now_cost_eur: status.jobs_start_now_cost.map(Money::eur),
+        currency: Currency::agreed(),
+        cost: status.cost.map(Money::whole),
+        jobs_cost: status.jobs_cost.map(Money::whole),
+        jobs_start_now_cost: status.jobs_start_now_cost.map(Money::whole),
         in_band_share: status.in_band_permille.map(|share| f64::from(share) / 1e3),
         rejected_plans: status.rejected_plans,
         trouble: status.trouble.clone(),

@@ -21,7 +21,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_feeds::config::FeedTables;
-use limo_model::{GroupTable, Groups, LicenceTable, Licences, QueueTable, Queues, Span, as_text};
+use limo_model::{Currency, GroupTable, Groups, LicenceTable, Licences, QueueTable, Queues, Span, as_text};
 use limo_proto::{Endpoint, default_socket, default_state_dir};
 use serde::Deserialize;
 
@@ -129,6 +129,10 @@ struct Layer {
     #[arg(long, value_name = "SPAN", env = "LIMO_READINGS_KEEP")]
     #[serde(with = "as_text::option")]
     readings_keep: Option<Span>,
+    /// Currency of all prices and amounts, as a code of ISO 4217 [default: that of the feeds, or else EUR]
+    #[arg(long, value_name = "CODE", env = "LIMO_CURRENCY")]
+    #[serde(with = "as_text::option")]
+    currency: Option<Currency>,
     /// Meters; only in the file.
     #[arg(skip)]
     meter: Vec<MeterLayer>,
@@ -262,6 +266,7 @@ impl Layer {
             notify_time_limit: below.notify_time_limit,
             notify_all: below.notify_all,
             feed: below.feed,
+            currency: self.currency.or(below.currency),
             operator_priority: self.operator_priority.or(below.operator_priority),
             grid: below.grid,
         }
@@ -275,6 +280,7 @@ impl Layer {
         crate::logging::check(&log)?;
         let initial = self.initial.resolve()?;
         let feeds = self.feed.build()?;
+        Currency::of_code(&feeds.currency).map_or(Ok(()), Currency::agree).context("feed")?;
         let options = self.policy.resolve()?;
         let controller = controller::Settings {
             ack_timeout: positive("ack_timeout", self.ack_timeout, Span::from_secs(2))?,

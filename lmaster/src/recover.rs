@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use limo_journal::{Entry, NodeRow, Recovered, Submission};
-use limo_model::{JobId, JournalId, Preset, Time};
+use limo_model::{Currency, JobId, JournalId, Preset, Time};
 use limo_proto::Launch;
 use limo_sched::{Core, Options};
 
@@ -41,6 +41,23 @@ pub struct Restored {
 /// Returns the core at the beginning of a journal whose first entry is at `first`. All later state comes from events.
 pub fn origin(first: Time) -> Core {
     Core::new(first, Preset::DEFAULT, Options::default())
+}
+
+/// Name of the kept currency.
+pub const KEPT_CURRENCY: &str = "currency";
+
+/// Agrees on the currency of the journal, if it has a price or a cost.
+///
+/// # Errors
+/// If the settings have another currency.
+pub fn agree_on_currency(restored: &Restored) -> Result<()> {
+    if restored.core.prices().is_none() && restored.core.sums().bill.cost().is_none() {
+        return Ok(());
+    }
+    // A journal without a word about it is older than other currencies.
+    let kept = restored.kept.get(KEPT_CURRENCY).and_then(|code| Currency::of_code(code)).unwrap_or_default();
+    let remedy = || format!("the prices and costs in the journal are in {kept}: write `currency = \"{kept}\"`");
+    kept.agree().with_context(remedy)
 }
 
 /// Restores the state from the journal; an empty journal begins at `now`.

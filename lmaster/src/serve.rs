@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use limo_authority::Directory;
 use limo_feeds::grid::Arbiter;
-use limo_model::{Epoch, Now, Time};
+use limo_model::{Currency, Epoch, Now, Time};
 use limo_program::Notifier;
 use limo_proto::{Alive, Frame, Identity, MasterToClient, MasterToNode, own_directory, raise_descriptor_limit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -63,6 +63,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let cluster = settings.tls.as_ref().map(listen::certified_cluster).transpose()?;
     let (store, recovered) = Store::open(&settings.state_dir, cluster, answers).await?;
     let restored = recover::restore(recovered, now()).context("cannot restore the state from the journal")?;
+    recover::agree_on_currency(&restored)?;
     let (clocks, clock) = Clocks::resume(restored.core.clock(), restored.last);
     let (entries, mismatches) = (restored.entries, restored.mismatches);
     tracing::info!(jobs = restored.live.len(), entries, mismatches, "state restored from the journal");
@@ -72,7 +73,8 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
         listeners = listeners.over_tls(tls, &settings.state_dir, audit.clone()).context("cannot listen over TLS")?;
         tokio::spawn(renewal::keep(Directory::new(tls.dir.clone()), tls.life));
     }
-    let identity = Identity { journal: restored.journal, epoch: Epoch(restored.generation) };
+    let identity =
+        Identity { journal: restored.journal, epoch: Epoch(restored.generation), currency: Currency::agreed() };
     tracing::info!(cluster = %identity.journal.cluster, incarnation = %identity.journal.incarnation, epoch = %identity.epoch, "journal");
     let (kept, told) = (grid::kept(restored.kept.get(KEPT_GRID)), restored.kept.get(KEPT_PRICES).cloned());
     let timings = Timings::new().context("cannot count")?;

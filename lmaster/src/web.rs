@@ -53,9 +53,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Pause after a failure to accept. A lack of descriptors, for example, lasts for a while.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The currency of all prices and costs.
-const CURRENCY: &str = "EUR";
-
 /// The way back to a caller who wants figures. With them go the numbers of connected nodes and clients.
 pub type Asker = oneshot::Sender<(Figures, (usize, usize))>;
 

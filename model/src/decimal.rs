@@ -113,7 +113,7 @@ impl Decimal {
     /// Returns the number times a positive `factor`, rounded half away from zero; digits after the eighteenth decimal
     /// place are left out, because they change nothing with a factor up to 3.6e15. `None` if it has an exponent or the
     /// product does not fit.
-    pub(crate) fn times(self, factor: i64) -> Option<i64> {
+    pub fn times(self, factor: i64) -> Option<i64> {
         if self.exponent.is_some() {
             return None;
         }

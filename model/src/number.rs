@@ -3,6 +3,7 @@
 
 use thiserror::Error;
 
+use crate::currency::{Currency, CurrencyError};
 use crate::decimal::{Decimal, DecimalError};
 
 /// Error in the text of a quantity. It names the value and the units that are understood.
@@ -21,6 +22,8 @@ pub enum UnitError {
     OutOfRange { value: String },
     #[error("`{value}` must not be negative")]
     Negative { value: String },
+    #[error("`{value}`: {source}")]
+    Currency { value: String, source: CurrencyError },
 }
 
 /// A spelling of a quantity: the suffix, and its value in base units.
@@ -43,6 +46,26 @@ fn split(text: &str) -> (&str, &str) {
 pub(crate) fn parse(text: &str, units: &[Suffix], example: &'static str) -> Result<i64, UnitError> {
     let text = text.trim();
     let (number, unit) = split(text);
+    read(text, (number, unit), units, example)
+}
+
+/// Parses an amount like [`parse`]. Its currency may be another one than in `units`, which are in EUR; it becomes the
+/// currency of this process.
+///
+/// # Errors
+/// The same as for [`parse`]; also if this process has another currency.
+pub(crate) fn parse_amount(text: &str, units: &[Suffix], example: &'static str) -> Result<i64, UnitError> {
+    let text = text.trim();
+    let (number, unit) = split(text);
+    let currency = unit.get(..3).and_then(Currency::of_code);
+    let Some(currency) = currency else { return read(text, (number, unit), units, example) };
+    let unit = unit.replacen(currency.code(), Currency::EUR.code(), 1);
+    let value = read(text, (number, &unit), units, example)?;
+    currency.agree().map_err(|source| UnitError::Currency { value: text.to_owned(), source })?;
+    Ok(value)
+}
+
+fn read(text: &str, (number, unit): (&str, &str), units: &[Suffix], example: &'static str) -> Result<i64, UnitError> {
     let value = || text.to_owned();
     if !number.contains(|c: char| c.is_ascii_digit()) {
         return Err(UnitError::NoNumber { value: value(), example });

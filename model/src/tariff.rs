@@ -7,8 +7,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::currency::Currency;
 use crate::decimal;
-use crate::number::{UnitError, divide_rounded, parse, saturate};
+use crate::number::{UnitError, divide_rounded, parse, parse_amount, saturate};
 use crate::units::Price;
 
 /// Largest values, in the units of [`Tariff`].
@@ -88,13 +89,13 @@ impl fmt::Display for CarbonIntensity {
     }
 }
 
-/// Charge for emitted carbon dioxide, in 1/1000 EUR per tonne.
+/// Charge for emitted carbon dioxide, in thousandths of the [`Currency`] per tonne.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CarbonCharge(i64);
 
 impl CarbonCharge {
-    /// Returns it in 1/1000 EUR per tonne.
+    /// Returns it in thousandths of the currency per tonne.
     pub const fn milli_per_t(self) -> i64 {
         self.0
     }
@@ -104,13 +105,13 @@ impl FromStr for CarbonCharge {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        parse(text, &[("EUR/t", 1_000)], "16 EUR/t").map(Self)
+        parse_amount(text, &[("EUR/t", 1_000)], "16 EUR/t").map(Self)
     }
 }
 
 impl fmt::Display for CarbonCharge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} EUR/t", self.0 as f64 / 1e3)
+        write!(f, "{} {}/t", self.0 as f64 / 1e3, Currency::agreed())
     }
 }
 

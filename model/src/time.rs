@@ -152,6 +152,7 @@ fn whole(error: UnitError, text: &str) -> UnitError {
         UnitError::NotClock { .. } => UnitError::NotClock { value },
         UnitError::OutOfRange { .. } => UnitError::OutOfRange { value },
         UnitError::Negative { .. } => UnitError::Negative { value },
+        UnitError::Currency { source, .. } => UnitError::Currency { value, source },
     }
 }
 

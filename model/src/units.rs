@@ -7,13 +7,14 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::number::{Suffix, UnitError, divide_rounded, parse, saturate};
+use crate::currency::Currency;
+use crate::number::{Suffix, UnitError, divide_rounded, parse, parse_amount, saturate};
 use crate::time::Span;
 
 /// Declares one quantity: an `i64` in `base` units with addition, comparison and parsing. Additions saturate: an
 /// overflowing sum of draws must not become negative.
 macro_rules! quantity {
-    ($(#[$doc:meta])* $name:ident, $from:ident, $to:ident, $units:expr, $example:expr) => {
+    ($(#[$doc:meta])* $name:ident, $from:ident, $to:ident, $parse:ident, $units:expr, $example:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
         #[serde(transparent)]
@@ -98,7 +99,7 @@ macro_rules! quantity {
         impl FromStr for $name {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<Self, UnitError> {
-                parse(text, Self::UNITS, $example).map(Self)
+                $parse(text, Self::UNITS, $example).map(Self)
             }
         }
     };
@@ -106,21 +107,22 @@ macro_rules! quantity {
 
 quantity!(
     /// Electric power in milliwatts. Range about 9.2 petawatts either way.
-    Power, from_mw, mw, &[("W", 1_000), ("kW", 1_000_000), ("MW", 1_000_000_000), ("mW", 1)], "90 W"
+    Power, from_mw, mw, parse, &[("W", 1_000), ("kW", 1_000_000), ("MW", 1_000_000_000), ("mW", 1)], "90 W"
 );
 quantity!(
     /// Energy in millijoules. Range about 2.5 TWh either way.
-    Energy, from_mj, mj,
+    Energy, from_mj, mj, parse,
     &[("J", 1_000), ("kJ", 1_000_000), ("Wh", 3_600_000), ("kWh", 3_600_000_000), ("MWh", 3_600_000_000_000), ("mJ", 1)],
     "1.5 kWh"
 );
 quantity!(
-    /// Price of energy in 1/1000 EUR per MWh; may be negative. The currency is a label.
-    Price, from_milli_per_mwh, milli_per_mwh, &[("EUR/MWh", 1_000), ("EUR/kWh", 1_000_000), ("ct/kWh", 10_000)], "80 EUR/MWh"
+    /// Price of energy in thousandths of the [`Currency`] per MWh; may be negative.
+    Price, from_milli_per_mwh, milli_per_mwh, parse_amount,
+    &[("EUR/MWh", 1_000), ("EUR/kWh", 1_000_000), ("ct/kWh", 10_000)], "80 EUR/MWh"
 );
 quantity!(
-    /// Money in millionths of the currency; may be negative (earned).
-    Money, from_micro, micro, &[("EUR", 1_000_000), ("ct", 10_000)], "0.40 EUR"
+    /// Money in millionths of the [`Currency`]; may be negative (earned).
+    Money, from_micro, micro, parse_amount, &[("EUR", 1_000_000), ("ct", 10_000)], "0.40 EUR"
 );
 
 impl Power {
@@ -161,8 +163,8 @@ impl Energy {
 }
 
 impl Price {
-    /// Returns EUR per MWh as a number for output (`price_eur_per_mwh`).
-    pub fn eur_per_mwh(self) -> f64 {
+    /// Returns whole currency per MWh as a number for output (`price_per_mwh`).
+    pub fn per_mwh(self) -> f64 {
         as_float(self.0) / 1e3
     }
 }
@@ -176,8 +178,8 @@ impl Money {
         }
     }
 
-    /// Returns whole currency as a number for output (`cost_eur`).
-    pub fn eur(self) -> f64 {
+    /// Returns whole currency as a number for output (`cost`).
+    pub fn whole(self) -> f64 {
         as_float(self.0) / 1e6
     }
 }
@@ -242,14 +244,14 @@ impl fmt::Display for Price {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = if self.0 % 1_000 == 0 { 0 } else { 2 };
         fixed(f, self.0, 1_000, digits)?;
-        f.write_str(" EUR/MWh")
+        write!(f, " {}/MWh", Currency::agreed())
     }
 }
 
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fixed(f, self.0, 1_000_000, 3)?;
-        f.write_str(" EUR")
+        write!(f, " {}", Currency::agreed())
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) struct Link {
 
 impl Node {
     pub(super) fn connected(&mut self, identity: Identity) {
-        let Identity { journal, epoch } = identity;
+        let Identity { journal, epoch, .. } = identity;
         if self.journal.replace(journal).is_some_and(|before| before != journal) {
             warn!(%journal, %epoch, "the master works from another journal than the one before");
             self.attempts.forget_gone();

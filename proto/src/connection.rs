@@ -138,7 +138,7 @@ async fn call<In, Out>(
             found => check_owner(endpoint, trusted, found)?,
         }
     }
-    let identity = decode_answer(&answer)?;
+    let identity = identify(&answer)?;
     Ok(Connection::greeted(reader, writer, identity))
 }
 
@@ -148,7 +148,7 @@ async fn call<In, Out>(
 /// [`ConnectionError`] if the other end refuses.
 pub async fn connect_over<In, Out>(socket: Socket, role: Role) -> Result<Connection<In, Out>, ConnectionError> {
     let (reader, writer, answer) = greet(socket, role).await?;
-    let identity = decode_answer(&answer)?;
+    let identity = identify(&answer)?;
     Ok(Connection::greeted(reader, writer, identity))
 }
 
@@ -164,6 +164,13 @@ pub(crate) async fn connect_to_join<In, Out>(
     let refused = |source| ConnectionError::Connect { address: Endpoint::Tls(hosts.to_vec()).to_string(), source };
     let socket = TlsSocket::join(hosts, authority).await.map_err(refused)?;
     connect_over(socket.into(), Role::Enrolment).await
+}
+
+/// Decodes the answer, and agrees on the master's currency.
+fn identify(answer: &[u8]) -> Result<Identity, Reject> {
+    let identity = decode_answer(answer)?;
+    identity.currency.agree().map_err(Reject::Currency)?;
+    Ok(identity)
 }
 
 /// Sends the greeting. Returns the answer, which is not decoded yet.
@@ -240,7 +247,7 @@ impl Greeted {
 
 #[cfg(test)]
 mod tests {
-    use limo_model::{Epoch, JournalId};
+    use limo_model::Epoch;
     use tokio::net::{TcpSocket, TcpStream};
     use tokio::time::Instant;
 
@@ -260,7 +267,7 @@ mod tests {
         let mut calling = std::pin::pin!(connect::<(), ()>(&endpoint, Role::Client, &trusted));
         assert!(timeout(Duration::from_millis(100), calling.as_mut()).await.is_err(), "there is a place");
         drop(others);
-        let identity = Identity { journal: JournalId::default(), epoch: Epoch(1) };
+        let identity = Identity { epoch: Epoch(1), ..Identity::default() };
         let answering = async {
             let mut callers = Vec::new();
             loop {

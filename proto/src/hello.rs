@@ -4,7 +4,7 @@
 //! versions can report this to each other.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use limo_model::{ClusterId, Epoch, Incarnation, JournalId};
+use limo_model::{ClusterId, Currency, CurrencyError, Epoch, Incarnation, JournalId};
 use thiserror::Error;
 
 /// The only message version of this program.
@@ -41,6 +41,8 @@ pub struct Identity {
     pub journal: JournalId,
     /// Epoch of the opening of the journal.
     pub epoch: Epoch,
+    /// Currency of all prices and amounts.
+    pub currency: Currency,
 }
 
 /// Reason for rejecting a greeting.
@@ -54,6 +56,8 @@ pub enum Reject {
          use programs of one release of Limo"
     )]
     Version { oldest: u8, newest: u8 },
+    #[error("the master's currency is refused: {0}")]
+    Currency(CurrencyError),
     #[error("unknown role {0}")]
     Role(u8),
     #[error("the peer refused: {0}")]
@@ -107,11 +111,12 @@ pub(crate) fn encode_answer(answer: &Result<Identity, Reject>) -> Bytes {
     let mut out = BytesMut::new();
     out.put_slice(MAGIC);
     match answer {
-        Ok(Identity { journal: JournalId { cluster, incarnation }, epoch }) => {
+        Ok(Identity { journal: JournalId { cluster, incarnation }, epoch, currency }) => {
             out.put_u8(VERSION);
             out.put_slice(&cluster.0);
             out.put_u64(incarnation.0);
             out.put_u64(epoch.0);
+            out.put_slice(currency.code().as_bytes());
         }
         Err(reject) => {
             out.put_u8(0);
@@ -136,7 +141,9 @@ pub(crate) fn decode_answer(body: &[u8]) -> Result<Identity, Reject> {
             rest.try_copy_to_slice(&mut cluster).map_err(|_| Reject::NotLimo)?;
             let incarnation = Incarnation(rest.try_get_u64().map_err(|_| Reject::NotLimo)?);
             let epoch = Epoch(rest.try_get_u64().map_err(|_| Reject::NotLimo)?);
-            Ok(Identity { journal: JournalId { cluster: ClusterId(cluster), incarnation }, epoch })
+            let code = rest.get(..3).and_then(|code| std::str::from_utf8(code).ok());
+            let currency = code.and_then(Currency::of_code).ok_or(Reject::NotLimo)?;
+            Ok(Identity { journal: JournalId { cluster: ClusterId(cluster), incarnation }, epoch, currency })
         }
         Some((&version, _)) => Err(Reject::Version { oldest: version, newest: version }),
         None => Err(Reject::NotLimo),
@@ -150,7 +157,7 @@ mod tests {
     #[test]
     fn the_answer_carries_the_journal_and_may_grow() {
         let journal = JournalId { cluster: ClusterId([3; 16]), incarnation: Incarnation(u64::MAX) };
-        let identity = Identity { journal, epoch: Epoch(7) };
+        let identity = Identity { journal, epoch: Epoch(7), currency: Currency::of_code("DKK").expect("a code") };
         let answer = encode_answer(&Ok(identity));
         assert_eq!(decode_answer(&answer), Ok(identity));
         assert_eq!(decode_answer(&[&answer[..], b"more"].concat()), Ok(identity));

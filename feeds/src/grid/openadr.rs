@@ -204,7 +204,8 @@ impl Session<'_> {
         let Reply { body, skew, .. } = self.fetcher.fetch(&request).await?;
         self.skewed = is_skewed(skew);
         // The reason has a position, and never more of the answer than the name or the value of one member.
-        let unreadable = |error: serde_json::Error| VenError::Protocol { url: request.shown(), reason: error.to_string() };
+        let unreadable =
+            |error: serde_json::Error| VenError::Protocol { url: request.shown(), reason: error.to_string() };
         serde_json::from_slice(&body).map_err(unreadable)
     }
 }

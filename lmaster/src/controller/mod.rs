@@ -356,6 +356,7 @@ impl Controller {
         }
         let offset = self.tx.core.clock().offset;
         self.signals.keep_clock(&mut self.tx, offset);
+        self.signals.keep_currency(&mut self.tx);
         self.tx.options_in_force();
         self.tx.queues_in_force();
         self.tx.groups_in_force();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use limo_feeds::grid::{Word, same_from};
-use limo_model::{Now, Span, Time};
+use limo_model::{Currency, Now, Span, Time};
 use limo_proto::FeedReport;
 use limo_sched::{Clock, Event};
 
@@ -13,6 +13,7 @@ use super::grid::KEPT as KEPT_GRID;
 use super::tx::Tx;
 use super::{Grid, News};
 use crate::changed::FEEDS;
+use crate::recover::KEPT_CURRENCY;
 
 /// Smaller differences are ignored: clocks under a time service drift by milliseconds.
 const TOLERANCE: Span = Span::from_secs(1);
@@ -50,6 +51,11 @@ impl Signals {
         self.kept.insert(name.to_owned(), text.to_owned());
         tx.commits.batch().keep(name, text);
         true
+    }
+
+    /// Keeps the currency of the journal.
+    pub(super) fn keep_currency(&mut self, tx: &mut Tx) {
+        self.keep(tx, KEPT_CURRENCY, Currency::agreed().code());
     }
 
     /// Handles a message of a source, or a failed query.

@@ -1,11 +1,10 @@
 //! Answers of the API that no client prints: pages of lists, curves, and all nodes in short.
 
 use limo_json::{ChangeJson, ExplanationJson, JobJson, NodeJson};
-use limo_model::{Power, Time};
+use limo_model::{Currency, Power, Time};
 use limo_proto::{PlanReport, PlannedJob};
 use serde::Serialize;
 
-use super::CURRENCY;
 use super::draw::BucketJson;
 use super::overview::{high, low};
 use crate::controller::Figures;
@@ -97,7 +96,7 @@ impl MapJson {
 pub struct PlanJson {
     schema: u32,
     now_unix_ms: i64,
-    currency: &'static str,
+    currency: Currency,
     /// Each holds until the next; empty without any.
     limits: Vec<LimitJson>,
     prices: Vec<PriceJson>,
@@ -144,12 +143,12 @@ impl PlanJson {
             |(at, band): (Time, _)| LimitJson { at_unix_ms: at.unix_ms(), low_w: low(band), high_w: high(band) };
         let price = |(at, price): (Time, Option<limo_model::Price>)| PriceJson {
             at_unix_ms: at.unix_ms(),
-            price_per_mwh: price.map(limo_model::Price::eur_per_mwh),
+            price_per_mwh: price.map(limo_model::Price::per_mwh),
         };
         Self {
             schema: limo_json::SCHEMA,
             now_unix_ms: now.unix_ms(),
-            currency: CURRENCY,
+            currency: Currency::agreed(),
             limits: report.limits.into_iter().map(limit).collect(),
             prices: report.prices.into_iter().map(price).collect(),
             planned: report.starts.into_iter().map(planned).collect(),

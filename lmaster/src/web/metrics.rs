@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use limo_model::{Mode, Money, Power, Time};
+use limo_model::{Currency, Mode, Money, Power, Time};
 use limo_proto::{JobState, Status};
 use prometheus::core::Collector;
 use prometheus::{Counter, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
 
-use super::CURRENCY;
 use crate::controller::{DrawSource, Figures};
 
 /// States of jobs that are not over.
@@ -150,9 +149,9 @@ fn power(book: &Book, figures: &Figures) -> prometheus::Result<()> {
 }
 
 fn market(book: &Book, status: &Status) -> prometheus::Result<()> {
-    let price = status.price.map(|price| ([CURRENCY.to_owned()], price.milli_per_mwh() as f64 / 1e3));
+    let price = status.price.map(|price| ([Currency::agreed().to_string()], price.milli_per_mwh() as f64 / 1e3));
     book.gauges(("limo_price_per_mwh", "Price of electricity in force", ["currency"]), price)?;
-    let of = |cost: Option<Money>| cost.map(|cost| ([CURRENCY.to_owned()], money(cost)));
+    let of = |cost: Option<Money>| cost.map(|cost| ([Currency::agreed().to_string()], money(cost)));
     // Gauges: costs fall while prices are negative.
     let all = "Cost of all energy since the journal began, while a price was known";
     book.gauges(("limo_cost", all, ["currency"]), of(status.cost))?;

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Band, Money, Power, Time};
+use limo_model::{Band, Currency, Money, Power, Time};
 use limo_proto::{BudgetAccount, FeedReport, GroupDraw};
 use serde::Serialize;
 
-use super::CURRENCY;
 use crate::controller::{DrawSource, Figures};
 
 /// Figures of the cluster. Unknown values are `null`.
@@ -32,7 +31,7 @@ pub struct OverviewJson {
     next_band_high_w: Option<f64>,
     /// Share of the time with limits in which the believed draw was inside, 0 to 1.
     in_band_share: Option<f64>,
-    currency: &'static str,
+    currency: Currency,
     price_per_mwh: Option<f64>,
     next_price_unix_ms: Option<i64>,
     next_price_per_mwh: Option<f64>,
@@ -137,14 +136,14 @@ impl OverviewJson {
             next_band_low_w: next_band.and_then(|(_, band)| low(band)),
             next_band_high_w: next_band.and_then(|(_, band)| high(band)),
             in_band_share: status.in_band_permille.map(|permille| f64::from(permille) / 1e3),
-            currency: CURRENCY,
-            price_per_mwh: status.price.map(|price| price.eur_per_mwh()),
+            currency: Currency::agreed(),
+            price_per_mwh: status.price.map(|price| price.per_mwh()),
             next_price_unix_ms: status.next_price.map(|(at, _)| at.unix_ms()),
-            next_price_per_mwh: status.next_price.and_then(|(_, price)| price).map(|price| price.eur_per_mwh()),
-            cost: status.cost.map(Money::eur),
+            next_price_per_mwh: status.next_price.and_then(|(_, price)| price).map(|price| price.per_mwh()),
+            cost: status.cost.map(Money::whole),
             energy_j: status.energy.joules(),
-            jobs_cost: status.jobs_cost.map(Money::eur),
-            jobs_start_now_cost: status.jobs_start_now_cost.map(Money::eur),
+            jobs_cost: status.jobs_cost.map(Money::whole),
+            jobs_start_now_cost: status.jobs_start_now_cost.map(Money::whole),
             budget: status.account.as_ref().map(account),
             waiting: status.waiting,
             running: status.running,

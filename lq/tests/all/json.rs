@@ -32,8 +32,8 @@ async fn jobs_have_the_keys_that_others_build_on() {
         "cores": 1, "memory_bytes": 1_073_741_824, "time_limit_s": 3600.0, "deadline_unix_ms": 1_509_051_600_000_i64,
         "start_by_unix_ms": null, "nodes": [], "units": [], "submit_unix_ms": 1_509_015_600_000_i64,
         "start_unix_ms": null, "end_unix_ms": null, "exit_code": null, "signal": null, "end_reason": null,
-        "wait_reason": reason, "wait_kind": "band", "estimate": null, "energy_j": null, "cost_eur": null,
-        "start_now_cost_eur": null, "emulated": false, "energy_measured": null, "energy_confidence": null, "stdout_path": null, "stderr_path": null,
+        "wait_reason": reason, "wait_kind": "band", "estimate": null, "energy_j": null, "cost": null,
+        "start_now_cost": null, "emulated": false, "energy_measured": null, "energy_confidence": null, "stdout_path": null, "stderr_path": null,
         "held_by": null, "begin_unix_ms": null, "dependencies": [], "array_id": null, "task": null, "array": null,
         "unreachable": [], "evictions_by_owner": 0, "evictions_by_reboot": 0, "checkpoint_kept_s": null, "checkpoint_failed": null,
     });
@@ -42,7 +42,7 @@ async fn jobs_have_the_keys_that_others_build_on() {
     }
     for key in [
         "energy_limit_j",
-        "cost_limit_eur",
+        "cost_limit",
         "used_up",
         "packed",
         "explores_cap_w",
@@ -76,7 +76,7 @@ async fn jobs_have_the_keys_that_others_build_on() {
     let used = ["cpu_user_s", "cpu_system_s", "cpu_efficiency", "memory_efficiency"].map(|key| &found["jobs"][2][key]);
     assert_eq!(used, [&json!(420.0), &json!(30.0), &json!(0.75), &json!(0.5)]);
     assert_eq!(found["jobs"][2]["memory_peak_bytes"], json!(536_870_912));
-    assert_eq!((&found["jobs"][2]["cost_eur"], &found["jobs"][2]["state"]), (&json!(0.0012), &json!("failed")));
+    assert_eq!((&found["jobs"][2]["cost"], &found["jobs"][2]["state"]), (&json!(0.0012), &json!("failed")));
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn nodes_say_whether_their_watts_are_measured() {
         "nodes": [{
             "name": "n1", "state": "up", "group": null, "reason": null, "draw_w": 48.5, "idle_w": 15.0, "measured": true,
             "emulated": true, "memory_bytes": 17_179_869_184_i64, "memory_used_bytes": 1_073_741_824, "energy_j": 1000.0,
-            "cost_eur": 0.00008, "connected": true, "unreachable_since_unix_ms": null, "held_w": 0.0, "sleep": null,
+            "cost": 0.00008, "connected": true, "unreachable_since_unix_ms": null, "held_w": 0.0, "sleep": null,
             "asleep_energy_j": 0.0, "switching_energy_j": 0.0,
             "containment": {"groups": true, "memory": true, "cores": true, "processes": true},
             "units": [
@@ -132,13 +132,13 @@ async fn an_explanation_without_limits() {
         job,
     };
     let found = parsed(&["explain", "3", "--json"], answer(Answer::Explanation(Box::new(explanation)))).await;
-    let keys = ["mode", "price_eur_per_mwh", "draw_w", "band_low_w", "band_high_w"].map(|key| &found[key]);
+    let keys = ["mode", "price_per_mwh", "draw_w", "band_low_w", "band_high_w"].map(|key| &found[key]);
     assert_eq!(keys, [&json!("low"), &Value::Null, &json!(18.0), &Value::Null, &Value::Null]);
     let estimate = json!({"duration_s": 600.0, "power_w": 90.0, "energy_j": 54000.0, "source": "learned", "runs": 3});
     let expected = json!([{
         "node": "n1", "unit": "cpu", "hardware": "xeon", "cap_w": null, "estimate": estimate,
-        "estimate_from": "learned from 3 runs of cg", "cost_eur": 0.0012,
-        "waiting_eur": 0.0003, "band_eur": -0.0001, "obstacle": null,
+        "estimate_from": "learned from 3 runs of cg", "cost": 0.0012,
+        "waiting_cost": 0.0003, "band_cost": -0.0001, "obstacle": null,
     }]);
     assert_eq!((&found["candidates"], &found["candidates_left_out"]), (&expected, &json!(7)));
     assert_eq!((&found["planned_start_unix_ms"], &found["planned_on"]), (&json!(60_000), &json!("2 nodes")));

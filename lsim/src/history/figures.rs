@@ -116,7 +116,7 @@ impl Figures {
             "max_wait_s": seconds(self.max_wait),
             "span_s": seconds(self.span),
             "energy_j": self.energy.joules(),
-            "cost": self.cost.map(Money::eur),
+            "cost": self.cost.map(Money::whole),
             // Millionths are at most 10^6, which is exact in an f64.
             "outside_limits_share": self.outside_millionths as f64 / 1e6,
             "evictions": self.evictions.iter().map(eviction).collect::<Vec<_>>(),

@@ -1,6 +1,6 @@
 //! `draw.csv`: the platform over time. Each change of a value makes a row, which is valid until the next.
 //!
-//! Units are watts, joules and EUR per MWh; times are seconds from the workload's start. A value that is unknown or
+//! Units are watts, joules and the currency per MWh; times are seconds from the workload's start. A value that is unknown or
 //! does not exist (no limit, budget or price) is empty. The caller hands over one sample per instant.
 
 use limo_model::{Energy, Power, Time};
@@ -9,7 +9,7 @@ use super::line::LineBuffer;
 use crate::record::Sample;
 
 pub const COLUMNS: &str = "time_s,draw_w,believed_w,limit_w,lower_w,budget_released_j,budget_spent_j,budget_reserved_j,\
-price_eur_per_mwh,queued,running,idle,computing,off,switching_on,switching_off";
+price_per_mwh,queued,running,idle,computing,off,switching_on,switching_off";
 
 /// Writes one row, without its line break.
 pub fn write(line: &mut LineBuffer, start: Time, sample: &Sample) {

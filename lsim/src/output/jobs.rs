@@ -13,7 +13,7 @@ use crate::record::{Fate, JobRow};
 /// Columns: those of Batsim, then those of Limo.
 pub const COLUMNS: &str = "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,\
 success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,stretch,\
-allocated_resources,consumed_energy,metadata,consumed_energy_j,cost_eur,user";
+allocated_resources,consumed_energy,metadata,consumed_energy_j,cost,user";
 
 /// Values common to all rows.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 //! `wall_s` and `peak_rss_bytes` describe the simulating machine. They come last and are the only two that differ
 //! between equal runs.
 
-use limo_model::{Energy, Money, Time};
+use limo_model::{Currency, Energy, Money, Time};
 
 use super::json::Json;
 use super::metrics::Metrics;
@@ -91,7 +91,7 @@ fn platform(json: &mut Json, heading: &Heading, metrics: &Metrics, summary: &Sum
     by_state(json, &summary.energy_by_state);
     json.key("draw_at_end_w").decimal(i128::from(metrics.draw_at_end().mw()), 3);
     money(json, metrics.cost());
-    json.key("currency").text("EUR");
+    json.key("currency").text(Currency::agreed().code());
     json.key("outside_limits_share").decimal(metrics.outside_limits_millionths(), 6);
     json.key("switches").object(|json| {
         json.key("on").int(i128::from(summary.switches.on));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use limo_model::Currency;
 use limo_model::decimal::{divide, fixed, rescale, text};
 use serde::Serialize;
 use serde_json::Number;
@@ -26,7 +27,7 @@ pub struct Combination {
     pub failed: usize,
     /// Unfinished jobs of all simulations.
     pub unfinished: i128,
-    /// Energy and cost over the same time in every configuration of a workload, in 10^-6 J and EUR: over the window,
+    /// Energy and cost over the same time in every configuration of a workload, in 10^-6 J and millionths of the currency: over the window,
     /// else until the last simulation has ended. If the ends differ, the cost is unknown.
     pub energy: Option<i128>,
     pub cost: Option<i128>,
@@ -68,7 +69,7 @@ struct Listed<'t> {
 impl Combination {
     /// Returns the comparable figures, which cannot be computed for a single simulation.
     fn same_time(&self) -> [(&'static str, Option<i128>); 2] {
-        [("energy_same_time_j", self.energy), ("cost_same_time_eur", self.cost)]
+        [("energy_same_time_j", self.energy), ("cost_same_time", self.cost)]
     }
 }
 
@@ -114,7 +115,7 @@ impl Table {
             let end = |of: &Found<'_>| ends.get(&of.source).copied().unwrap_or(0);
             let energy = index("energy_j").unwrap_or(0);
             line.energy = mean(found.iter().map(|of| of.energy(end(of))), energy);
-            let cost = index("cost_eur").unwrap_or(0);
+            let cost = index("cost").unwrap_or(0);
             line.cost = mean(found.iter().map(|of| of.cost(end(of))), cost);
         }
         Self { lines }
@@ -174,8 +175,8 @@ impl Table {
         columns.push(column("energy kWh", true, self, |line| {
             places_of(line.energy.map(|energy| divide(energy, 3_600_000)), 3)
         }));
-        if self.lines.iter().any(|line| line.mean("cost_eur").is_some()) {
-            columns.push(column("cost EUR", true, self, |line| places_of(line.cost, 2)));
+        if self.lines.iter().any(|line| line.mean("cost").is_some()) {
+            columns.push(column(&format!("cost {}", Currency::agreed()), true, self, |line| places_of(line.cost, 2)));
         }
         if self.lines.iter().any(|line| line.mean("spent_j").is_some()) {
             columns.push(column("spent %", true, self, |line| {
@@ -208,10 +209,10 @@ impl Found<'_> {
         self.get("energy_in_window_j").or_else(until_end)
     }
 
-    /// Returns the cost in 10^-6 EUR. The cost after the last event is unknown.
+    /// Returns the cost in millionths of the currency. The cost after the last event is unknown.
     fn cost(&self, end: i128) -> Option<i128> {
-        let whole = || self.get("cost_eur").filter(|_| self.get("simulated_s") == Some(end));
-        if self.get("energy_in_window_j").is_some() { self.get("cost_in_window_eur") } else { whole() }
+        let whole = || self.get("cost").filter(|_| self.get("simulated_s") == Some(end));
+        if self.get("energy_in_window_j").is_some() { self.get("cost_in_window") } else { whole() }
     }
 }
 

@@ -251,7 +251,7 @@ fn a_group_has_a_pue_a_price_and_carbon_of_its_own() {
     });
     assert_eq!(figures["pool"]["facility"], expected);
     assert_eq!(figures["pool"]["facility_by_group"]["a"], expected);
-    assert_eq!(column(&read(folder.path(), "out/jobs.csv"), "cost_eur"), ["0.018486"]);
+    assert_eq!(column(&read(folder.path(), "out/jobs.csv"), "cost"), ["0.018486"]);
     let compared = lsim(folder.path(), "compare out out");
     assert!(
         compared.contains("pool.facility.carbon_kg") && compared.contains("pool.facility_by_group.a.cost"),

@@ -102,7 +102,7 @@ fn a_row_is_a_run() {
     let json: serde_json::Value = serde_json::from_str(json).expect("JSON");
     assert_eq!((&json["schema"], &json["configurations"], &json["failed"]), (&1.into(), &1.into(), &0.into()));
     assert_eq!(json["rows"][0]["means"]["energy_j"], serde_json::json!(285_738));
-    assert_eq!(json["rows"][0]["means"]["cost_eur"], serde_json::Value::Null);
+    assert_eq!(json["rows"][0]["means"]["cost"], serde_json::Value::Null);
 }
 
 /// Compares `easy`, which ends at 200 s, with `fifo`, which ends at 250 s. Until then both use 162,016.6 J, as in the

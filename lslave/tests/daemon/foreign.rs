@@ -9,7 +9,7 @@ use crate::master::{Daemon, Master, exec, is_running, shell};
 const OTHER: JournalId = JournalId { cluster: ClusterId([1; 16]), incarnation: Incarnation(77) };
 
 async fn other(address: &str) -> Master {
-    let identity = Identity { journal: OTHER, epoch: Epoch(1) };
+    let identity = Identity { journal: OTHER, epoch: Epoch(1), ..Identity::default() };
     let mut master = Master::at(address).await;
     master.identity = identity;
     master

@@ -116,7 +116,7 @@ impl Bench {
 
     /// Opens a connection to the master.
     pub fn connect(&mut self) {
-        self.input(Input::Connected(Identity { journal: JournalId::default(), epoch: Epoch(1) }));
+        self.input(Input::Connected(Identity { epoch: Epoch(1), ..Identity::default() }));
     }
 
     pub fn input(&mut self, input: Input) {

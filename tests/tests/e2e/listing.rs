@@ -21,7 +21,7 @@ const CONTRACT: [Key; 15] = [
     ("signal", |value| value.is_null() || value.is_i64()),
     ("wait_reason", |value| value.is_null() || value.is_string()),
     ("energy_j", |value| value.is_null() || value.is_number()),
-    ("cost_eur", |value| value.is_null() || value.is_number()),
+    ("cost", |value| value.is_null() || value.is_number()),
 ];
 
 fn is_texts(value: &Value) -> bool {

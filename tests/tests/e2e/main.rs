@@ -13,6 +13,7 @@ mod clocks;
 mod coming;
 mod containment;
 mod crowded;
+mod currency;
 mod detached;
 mod digest;
 mod divided;

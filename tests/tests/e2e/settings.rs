@@ -22,7 +22,7 @@ fn limits_mode_policy_and_price_are_set_and_survive_a_crash() {
     let before = settings(&submitter);
     assert_eq!((&before["band_low_w"], &before["band_high_w"]), (&39.0.into(), &60.0.into()));
     assert_eq!((&before["mode"], &before["mode_setting"]), (&"low".into(), &"low".into()));
-    assert_eq!((&before["policy"], &before["price_eur_per_mwh"]), (&"limo-prototype".into(), &80.0.into()));
+    assert_eq!((&before["policy"], &before["price_per_mwh"]), (&"limo-prototype".into(), &80.0.into()));
     cluster.kill_master();
     cluster.start_master();
     assert_eq!(settings(&submitter), before);

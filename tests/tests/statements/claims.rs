@@ -159,10 +159,10 @@ impl<'w> Verdict<'w> {
             self.claim("exit code or signal", claimed == known, || format!("{id} {claimed:?}, was {known:?}"));
         }
         if finished.started.is_none() {
-            let nothing = said["energy_j"].is_null() && said["cost_eur"].is_null();
+            let nothing = said["energy_j"].is_null() && said["cost"].is_null();
             return self.claim("a job that did not run used nothing", nothing, || said.to_string());
         }
-        let (energy, cost) = (said["energy_j"].as_f64().unwrap_or(f64::NAN), said["cost_eur"].as_f64());
+        let (energy, cost) = (said["energy_j"].as_f64().unwrap_or(f64::NAN), said["cost"].as_f64());
         let measured = said["energy_measured"] == true;
         self.claim("energy that was measured", measured == finished.usage.energy.is_some(), || said.to_string());
         let known = finished.account.energy.joules();
@@ -251,8 +251,8 @@ impl<'w> Verdict<'w> {
             format!("{}, was {known:?}", said["nodes_up"])
         });
         self.claim("no plan was rejected", said["rejected_plans"] == 0, || format!("{:?}", world.rejected));
-        let cost = said["jobs_cost_eur"].as_f64();
-        let same = |sums: &Sums| same(sums.cost_eur, cost);
+        let cost = said["jobs_cost"].as_f64();
+        let same = |sums: &Sums| same(sums.cost, cost);
         let sums = world.sums.get("");
         let holds =
             sums.map_or(cost.is_none(), |sums| sums.was(of, same) || sums.at(of.from).is_none() && cost.is_none());
@@ -265,7 +265,7 @@ impl<'w> Verdict<'w> {
         let claimed = (said["band_low_w"].as_f64(), said["band_high_w"].as_f64());
         let known = self.world.bands(of, now);
         self.claim("band", known.contains(&claimed), || format!("{claimed:?}, was {known:?}"));
-        let price = said["price_eur_per_mwh"].as_f64();
+        let price = said["price_per_mwh"].as_f64();
         let known = self.world.prices(of, now);
         self.claim("price", known.contains(&price), || format!("{price:?}, was {known:?}"));
     }
@@ -328,11 +328,10 @@ impl<'w> Verdict<'w> {
     fn sum(&mut self, of: While, said: &Value) {
         let key = said["key"].as_str().unwrap_or_default();
         let (jobs, energy) = (said["jobs"].as_u64(), said["energy_j"].as_f64().unwrap_or(f64::NAN));
-        let cost = said["cost_eur"].as_f64();
+        let cost = said["cost"].as_f64();
         let none = Sums::default();
-        let holds = |known: &Sums| {
-            Some(known.jobs) == jobs && (known.energy_j - energy).abs() < 1.0 && same(known.cost_eur, cost)
-        };
+        let holds =
+            |known: &Sums| Some(known.jobs) == jobs && (known.energy_j - energy).abs() < 1.0 && same(known.cost, cost);
         let timeline = self.world.sums.get(key);
         let was = timeline.is_some_and(|known| known.was(of, holds));
         let nothing_yet = timeline.is_none_or(|known| known.at(of.from).is_none()) && holds(&none);

@@ -183,7 +183,7 @@ fn needs_more<T: std::str::FromStr + PartialOrd>(text: &str, is_strict: bool) ->
 /// limit.
 fn lower_limit(world: &World, of: While, text: &str) -> bool {
     let price = between(text, "energy costs ", ",").map(|price| price.parse::<Price>().ok());
-    let price_holds = price.is_none_or(|price| world.prices(of, of).contains(&price.map(|price| price.eur_per_mwh())));
+    let price_holds = price.is_none_or(|price| world.prices(of, of).contains(&price.map(|price| price.per_mwh())));
     let watts = |text: Option<&str>| text.and_then(|text| text.parse::<Power>().ok());
     let draw = watts(between(text, "the draw ", " h"));
     let low = watts(between(text, "the lower limit ", ",").and_then(|low| low.split(" without").next()));

@@ -31,8 +31,8 @@ pub fn check(verdict: &mut Verdict<'_>, operator: &Submitter, state_dir: &Path) 
         format!("{}, its meters showed {drawn:?}", status["energy_j"])
     });
     let cost = (drawn.euros, drawn.turnover, drawn.unseen_euros);
-    verdict.claim("cost of the cluster", near(&status["cost_eur"], cost), || {
-        format!("{}, its meters showed {drawn:?}", status["cost_eur"])
+    verdict.claim("cost of the cluster", near(&status["cost"], cost), || {
+        format!("{}, its meters showed {drawn:?}", status["cost"])
     });
 
     let state_dir = state_dir.display().to_string();

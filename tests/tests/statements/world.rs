@@ -54,7 +54,7 @@ pub struct Counts {
 pub struct Sums {
     pub jobs: u64,
     pub energy_j: f64,
-    pub cost_eur: Option<f64>,
+    pub cost: Option<f64>,
 }
 
 #[derive(Default)]
@@ -323,8 +323,8 @@ impl World {
                 let mut sums = timeline.now().copied().unwrap_or_default();
                 sums.jobs += 1;
                 sums.energy_j += finished.account.energy.joules();
-                let cost = finished.account.cost.map(|cost| cost.eur());
-                sums.cost_eur = cost.map(|cost| sums.cost_eur.unwrap_or(0.0) + cost).or(sums.cost_eur);
+                let cost = finished.account.cost.map(|cost| cost.whole());
+                sums.cost = cost.map(|cost| sums.cost.unwrap_or(0.0) + cost).or(sums.cost);
                 timeline.set(at, sums);
             }
         }
@@ -357,7 +357,7 @@ impl World {
     /// Returns the prices in `now` by the curves that held in `of`, in EUR/MWh; `None` if no price was known.
     pub fn prices(&self, of: While, now: While) -> Vec<Option<f64>> {
         let of_curve = |curve: &Option<Curve<Price>>| match curve {
-            Some(curve) => values(curve, now).map(|price| price.map(|price| price.eur_per_mwh())).collect(),
+            Some(curve) => values(curve, now).map(|price| price.map(|price| price.per_mwh())).collect(),
             None => vec![None],
         };
         // Before the first curve there were no prices.
@@ -374,7 +374,7 @@ impl World {
             let (from, to) = (Time::from_unix_ms(*from), Time::from_unix_ms(to));
             curve.iter().flat_map(move |curve| curve.pieces(from, to))
         });
-        pieces.map(|(from, to, price)| price.eur_per_mwh() * (to - from).secs()).collect()
+        pieces.map(|(from, to, price)| price.per_mwh() * (to - from).secs()).collect()
     }
 
     /// Returns the limits in `now` by the curves that held in `of`, in watts; `None` means no limit.

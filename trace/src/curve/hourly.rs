@@ -6,7 +6,7 @@
 
 use jiff::civil::{Date, DateTime, Weekday};
 use jiff::tz::Offset;
-use limo_model::{Curve, Price, Span, Time};
+use limo_model::{Currency, Curve, Price, Span, Time};
 
 use super::error::CurveFileError;
 use super::table::{Clock, Row, Table};
@@ -24,6 +24,7 @@ pub fn hourly_price(mut table: Table, clock: Clock) -> Result<Curve<Price>, Curv
     {
         return Err(table.wrong_columns("date,Price,...".to_owned()));
     }
+    Currency::EUR.agree().map_err(|source| table.wrong_currency(source))?;
     let mut steps: Vec<(Time, Price)> = Vec::new();
     let mut next: Option<DateTime> = None;
     let mut until = None;

@@ -1,17 +1,22 @@
-//! `time,price_eur_per_mwh`: each price holds until the next row's time; a last row without a price ends the curve.
+//! `time,price_eur_per_mwh`, in any currency: each price holds until the next row's time; a last row without a price ends the curve.
 //! Without such a row the last of several prices holds as long as the one before it.
 
-use limo_model::{Curve, Price};
+use limo_model::{Currency, Curve, Price};
 
 use super::error::CurveFileError;
 use super::table::{Clock, Table, steps};
 
-/// Reads a price curve. Prices may be negative and are rounded to 1/1000 EUR per MWh.
+/// Reads a price curve. Prices may be negative and are rounded to a thousandth of the currency per MWh.
 ///
 /// # Errors
 /// [`CurveFileError`] for other columns, an invalid number, or times that do not ascend.
 pub fn price(table: Table, clock: Clock) -> Result<Curve<Price>, CurveFileError> {
-    table.require(&["time", "price_eur_per_mwh"])?;
+    let currency = match table.columns() {
+        [time, title] if time == "time" => Currency::of_title(title),
+        _ => None,
+    };
+    let currency = currency.ok_or_else(|| table.wrong_columns("time,price_eur_per_mwh".into()))?;
+    currency.agree().map_err(|source| table.wrong_currency(source))?;
     steps(table, clock, |row| row.number(1, 3).map(Price::from_milli_per_mwh)).map(Curve::closed)
 }
 

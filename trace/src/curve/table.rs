@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use limo_model::decimal::{Decimal, DecimalError};
-use limo_model::{Span, Time};
+use limo_model::{CurrencyError, Span, Time};
 
 use super::error::CurveFileError;
 use crate::input::{self, InputFault, Lines};
@@ -110,6 +110,10 @@ impl Table {
     pub(super) fn wrong_columns(&self, wanted: String) -> CurveFileError {
         let found = input::shown(self.columns.join(",").as_bytes());
         CurveFileError::Columns { file: self.file.clone(), line: self.lines.number(), found, wanted }
+    }
+
+    pub(super) fn wrong_currency(&self, source: CurrencyError) -> CurveFileError {
+        CurveFileError::Currency { file: self.file.clone(), source }
     }
 
     /// Returns the cells of the next line that is neither empty nor a comment.

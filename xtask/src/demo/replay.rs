@@ -157,7 +157,7 @@ impl Stage<'_> {
 
     fn prices(&self, pace: Pace) -> Result<PathBuf> {
         let prices = self.hour.prices.known()?;
-        let row = |at, price: &limo_model::Price| format!("{at},{}", price.eur_per_mwh());
+        let row = |at, price: &limo_model::Price| format!("{at},{}", price.per_mwh());
         let rows = rows(&prices, pace, row, ",")?;
         self.write("prices.csv", &format!("time,price_eur_per_mwh\n{rows}"))
     }

@@ -55,7 +55,7 @@ impl RunReport {
             in_band_share: figures.in_band_share,
             above_upper_max_w: figures.above_upper.watts(),
             energy_j: figures.energy.joules(),
-            cost_eur: figures.cost.eur(),
+            cost_eur: figures.cost.whole(),
             makespan_s: figures.makespan.secs(),
             mean_wait_s: figures.mean_wait.secs(),
             jobs,

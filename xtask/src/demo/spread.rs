@@ -92,7 +92,7 @@ fn rows(seeds: &[u64], hours: &[Vec<Figures>]) -> String {
                 figures.in_band_share,
                 figures.above_upper.watts(),
                 figures.energy.joules(),
-                figures.cost.eur(),
+                figures.cost.whole(),
                 figures.makespan.secs(),
                 figures.mean_wait.secs()
             );
@@ -106,7 +106,7 @@ impl Spread {
         let fifo = RUNS.iter().position(|run| run.name == "fifo").unwrap_or_default();
         let spread = |(index, name): (usize, &'static str)| {
             let of = |figure: fn(&Figures) -> f64| hours.iter().map(|hour| figure(&hour[index])).collect::<Vec<f64>>();
-            let (shares, costs) = (of(|figures| figures.in_band_share), of(|figures| figures.cost.eur()));
+            let (shares, costs) = (of(|figures| figures.in_band_share), of(|figures| figures.cost.whole()));
             PolicySpread {
                 name,
                 in_band_median: quantile(&shares, 0.5),

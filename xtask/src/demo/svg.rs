@@ -99,8 +99,7 @@ fn upper(drawing: &mut Drawing, hour: &Axis, lines: &[Line<'_>], limits: &Curve<
 }
 
 fn lower(drawing: &mut Drawing, hour: &Axis, prices: &Curve<Price>, source: &str) {
-    let pieces =
-        || prices.pieces(BEGIN, END).map(|(from, to, price)| (minutes(from), minutes(to), price.eur_per_mwh()));
+    let pieces = || prices.pieces(BEGIN, END).map(|(from, to, price)| (minutes(from), minutes(to), price.per_mwh()));
     let euros = Axis::spanning(pieces().map(|(_, _, price)| price), 25.0);
     let panel = Panel { area: COST, across: hour, down: &euros };
     drawing.text((LEFT, COST.top - 8.0), Anchor::Start, &format!("price: {source}, pressed into the hour"));

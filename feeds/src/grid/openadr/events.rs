@@ -140,7 +140,11 @@ impl ReceivedEvent<'_> {
             Some("W") => value,
             Some(other) => return Err(EventError::Unit { event: self.event.id.clone(), unit: other.to_owned() }),
         };
-        power(watts).ok_or_else(|| EventError::Watts { event: self.event.id.clone(), interval, value: watts.to_string() })
+        power(watts).ok_or_else(|| EventError::Watts {
+            event: self.event.id.clone(),
+            interval,
+            value: watts.to_string(),
+        })
     }
 
     /// Returns all intervals of the event in order, repeated if its duration is longer.
@@ -182,11 +186,7 @@ impl ReceivedEvent<'_> {
     }
 
     /// Returns the times of an interval; `None` if the previous interval has no end.
-    fn piece<'a>(
-        &'a self,
-        interval: &'a Interval,
-        at: Option<Time>,
-    ) -> Result<Option<TimedInterval<'a>>, EventError> {
+    fn piece<'a>(&'a self, interval: &'a Interval, at: Option<Time>) -> Result<Option<TimedInterval<'a>>, EventError> {
         let own = interval.interval_period.as_ref();
         let Some(period) = own.or(self.event.interval_period.as_ref()) else {
             return Err(EventError::NoPeriod { event: self.event.id.clone(), interval: interval.id });

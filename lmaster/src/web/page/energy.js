@@ -34,7 +34,7 @@ export default async function energy(content, query) {
     const bar = element("span", undefined, { class: "bar" });
     bar.style.width = `${Math.max(0, (sum.energy_j / most) * 160)}px`;
     const cells = [name, joules(sum.energy_j), name === "Total" ? "" : bar, sources(sum)];
-    if (!nodes) cells.splice(1, 0, number(sum.jobs)), cells.push(money(sum.cost_eur), money(sum.start_now_cost_eur), money(sum.saved_eur));
+    if (!nodes) cells.splice(1, 0, number(sum.jobs)), cells.push(money(sum.cost), money(sum.start_now_cost), money(sum.saved));
     return cells;
   };
   const columns = [BY[by], ["Energy", "number"], "", "Of the energy"];

@@ -80,7 +80,7 @@ function tableOf(list, over) {
   columns.push(...(over ? ["Ended", ["Cost", "number"], ["End", "wide"]] : ["Submitted", ["Reason", "wide"]]));
   const rows = list.map((job) => [
     link(`/jobs/${job.id}`, String(job.id)), job.name, job.user, state(job.state), cores(job), places(job), ran(job), energyOf(job),
-    ...(over ? [time(job.end_unix_ms), money(job.cost_eur), job.end_reason] : [time(job.submit_unix_ms), job.wait_reason ?? ""]),
+    ...(over ? [time(job.end_unix_ms), money(job.cost), job.end_reason] : [time(job.submit_unix_ms), job.wait_reason ?? ""]),
   ]);
   return grid(columns, rows, over ? "Finished jobs" : "Unfinished jobs");
 }
@@ -149,7 +149,7 @@ export async function job(content, id) {
     ["Planned start", explanation?.planned_start_unix_ms ? `${time(explanation.planned_start_unix_ms)} on ${explanation.planned_on}` : null],
     ["Energy above idle", job.energy_j === null ? null : energyOf(job)],
     ["Estimate", estimate && `${joules(estimate.energy_j)}, ${watts(estimate.power_w)} for ${span(estimate.duration_s)} (${estimate.source})`, estimate ? how("estimated") : ""],
-    ["Cost", money(job.cost_eur), job.start_now_cost_eur === null ? "" : `${money(job.start_now_cost_eur)} if started at once`],
+    ["Cost", money(job.cost), job.start_now_cost === null ? "" : `${money(job.start_now_cost)} if started at once`],
     ["Exit code", job.exit_code === null ? null : String(job.exit_code)],
     ["Output", job.stdout_path], ["Errors", job.stderr_path === job.stdout_path ? null : job.stderr_path],
     ["Held by", job.held_by], ["Depends on", job.dependencies.join(", ") || null],
@@ -160,7 +160,7 @@ export async function job(content, id) {
   content.append(element("h2", "Where it could run"));
   const rows = explanation.candidates.slice(0, 100).map((candidate) => [
     `${candidate.node}/${candidate.unit}`, candidate.hardware, watts(candidate.cap_w), span(candidate.estimate.duration_s),
-    joules(candidate.estimate.energy_j), money(candidate.cost_eur), candidate.estimate_from, candidate.obstacle ?? "none",
+    joules(candidate.estimate.energy_j), money(candidate.cost), candidate.estimate_from, candidate.obstacle ?? "none",
   ]);
   const columns = ["Unit", "Hardware", ["Cap", "number"], ["Duration", "number"], ["Energy (estimated)", "number"], ["Cost", "number"], "Estimate from", ["Obstacle", "wide"]];
   content.append(rows.length ? grid(columns, rows, "Candidates") : element("p", "No unit of a registered node could run it.", { class: "note" }));

@@ -1,6 +1,7 @@
 // The page: builds figures with legends and tables, and answers pointer and keyboard. Draws nothing itself.
 
 const data = JSON.parse(document.getElementById("data").textContent);
+UNITS.price = [[`${data.schedule.currency}/MWh`, 1e3]];
 const whole = [Math.min(0, data.series.from), Math.max(data.series.until, data.series.from + 1000)];
 let [from, until] = whole;
 const panels = [];

@@ -35,7 +35,7 @@ impl World {
         self.bench.input(Input::NodeConnected(peer));
         self.hosts[node].link = Some(peer);
         let (journal, epoch) = (self.bench.disk.journal, limo_model::Epoch(self.bench.disk.generation));
-        self.happens(node, Happened::Connected(Identity { journal, epoch }));
+        self.happens(node, Happened::Connected(Identity { journal, epoch, ..Identity::default() }));
     }
 
     /// Breaks the connection of a node; messages on it are lost.
