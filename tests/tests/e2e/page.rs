@@ -13,7 +13,7 @@ use crate::metrics::{address, get};
 const PICTURES: &str = "LIMO_PICTURES";
 
 /// A cluster with limits, changing prices and jobs in several states.
-fn cluster() -> (Cluster, [u64; 2]) {
+pub(crate) fn cluster() -> (Cluster, [u64; 2]) {
     let cluster = Setup::nodes(3, 4).master(&["--web", "127.0.0.1:0"]).start();
     let submitter = cluster.submitter();
     submitter.lconf(&["set", "limits", "20W", "1kW"]).succeeded();
@@ -48,14 +48,14 @@ fn prices() -> String {
 }
 
 /// Opens a view, and checks that its console is silent.
-fn visit(browser: &Browser, address: &str, path: &str) {
+pub(crate) fn visit(browser: &Browser, address: &str, path: &str) {
     browser.go(&format!("http://{address}{path}"));
     let view = path.split('?').next().unwrap_or_default();
     browser.until(&format!("{path} is shown"), &format!("document.body?.dataset.ready === '{view}'"));
     assert_eq!(browser.complaints(), Vec::<String>::new(), "{path}");
 }
 
-fn take_picture(browser: &Browser, name: &str) {
+pub(crate) fn take_picture(browser: &Browser, name: &str) {
     let Some(directory) = std::env::var_os(PICTURES) else { return };
     let file = std::fs::File::create(PathBuf::from(directory).join(format!("{name}.png"))).expect("writable");
     let mut decode = Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(file).spawn().expect("base64 runs");
@@ -167,7 +167,7 @@ fn the_page_has_its_policy_and_refuses_foreign_hosts() {
 }
 
 /// Returns the address with a code that `lq web --act` prints.
-fn code(submitter: &Submitter) -> String {
+pub(crate) fn code(submitter: &Submitter) -> String {
     let said: serde_json::Value =
         serde_json::from_str(&submitter.lq(&["web", "--act", "--json"]).succeeded()).expect("JSON");
     said["url"].as_str().expect("an address").to_owned()

@@ -37,7 +37,7 @@ export default async function energy(content, query) {
     if (!nodes) cells.splice(1, 0, number(sum.jobs)), cells.push(money(sum.cost_eur), money(sum.start_now_cost_eur), money(sum.saved_eur));
     return cells;
   };
-  const columns = [BY[by], ["Energy", "number"], "", "Of the energy"];
+  const columns = [BY[by], ["Energy", "number"], "Compared", "How it is known"];
   if (!nodes) columns.splice(1, 0, ["Jobs", "number"]), columns.push(["Cost", "number"], ["If started at once", "number"], ["Saved", "number"]);
   const rows = report.sums.map((sum) => row(sum, sum.key || "none"));
   rows.push(row(report.total, "Total"));
