@@ -98,7 +98,10 @@ fn each_view_shows_the_cluster_without_an_error_of_the_browser() {
     take_picture(&browser, "finished");
     shows(&format!("/jobs/{waiting}"), &["wide", "waiting", "Where it could run", "Obstacle"]);
     take_picture(&browser, "job");
-    shows(&format!("/jobs/{running}"), &["render", "sleep 1000", "Energy above idle", "estimated"]);
+    shows(
+        &format!("/jobs/{running}"),
+        &["render", "sleep 1000", "Energy above idle", "estimated", &format!("lq logs -f {running}")],
+    );
     for by in ["draw", "state", "cap", "cores"] {
         shows(&format!("/nodes?by={by}"), &["3 nodes", "n1", "n2", "n3", "up", "3 of 4"]);
     }
@@ -110,6 +113,7 @@ fn each_view_shows_the_cluster_without_an_error_of_the_browser() {
     shows("/energy", &["Total", "Saved", "User"]);
     shows("/energy?by=day&days=7", &["Total", "Day"]);
     take_picture(&browser, "energy");
+    shows(&format!("/jobs/{waiting}"), &["The job has not started", &format!("lq logs -f {waiting}"), "Copy"]);
     shows("/changes", &["limits", "price", "lconf undo"]);
     take_picture(&browser, "changes");
     let bad = format!("http://{address}/jobs?state=asleep");

@@ -135,6 +135,23 @@ export function select(label, entries, chosen, changed) {
   return box;
 }
 
+// A command to type, with a button that copies it.
+export function command(text) {
+  const line = element("p", undefined, { class: "command" });
+  const copy = element("button", "Copy", { type: "button", "aria-label": `Copy ${text}` });
+  copy.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      copy.textContent = "Copied";
+      copy.removeAttribute("aria-label");
+    } catch {
+      getSelection().selectAllChildren(line.firstChild);
+    }
+  });
+  line.append(element("code", text), copy);
+  return line;
+}
+
 export function failure(error) {
   const box = element("p", error.message, { class: "trouble", role: "alert" });
   return box;

@@ -1,13 +1,14 @@
 // The list of jobs, a page at a time, with its filters in the address; and one job.
 
 import { duration, element, number, quantity } from "/shared.js";
-import { ask, button, facts, grid, how, howOf, joules, link, mayAct, money, state, time, watts } from "/api.js";
+import { ask, button, command, facts, grid, how, howOf, joules, link, mayAct, money, state, time, watts } from "/api.js";
 import { chart } from "/chart.js";
 import { go } from "/main.js";
 
 const ROWS = 50;
 const LIVE = ["waiting", "starting", "running", "suspended", "stopping"];
 const OVER = ["completed", "failed", "cancelled", "timed_out", "lost", "refused", "used_up", "node_failed"];
+const HIDDEN = "(hidden)";
 const SORTS = { number: "number", start: "start", time_limit: "time limit", cores: "cores" };
 
 const span = (seconds) => (seconds === null ? "-" : duration(seconds * 1e3));
@@ -115,6 +116,25 @@ function reasonOf(job) {
   return job.wait_reason ?? job.end_reason ?? "";
 }
 
+// The master neither keeps the output of jobs nor reads their files: only the user's own client may, with the user's rights.
+function outputOf(job) {
+  const heading = element("h2", "Output");
+  const note = (text) => [heading, element("p", text, { class: "note" })];
+  if (job.command === HIDDEN) return note("Hidden: the job belongs to another user.");
+  if (job.stdout_path === null && job.stderr_path === null) {
+    if (job.start_unix_ms !== null && job.end_unix_ms !== null) return note("The job had no file: its output went to its lrun.");
+    if (job.start_unix_ms !== null) return [...note("The job has no file: its output goes to its lrun. If that is gone, this takes the job over:"), command(`lq attach ${job.id}`)];
+    return job.end_unix_ms === null ? [...note("The job has not started. This waits for its output:"), command(`lq logs -f ${job.id}`)] : note("The job never ran.");
+  }
+  const follow = job.end_unix_ms === null ? " -f" : "";
+  const parts = [heading, facts([
+    ["Output", job.stdout_path], ["Errors", job.stderr_path === job.stdout_path ? "in the same file" : job.stderr_path], ["Written on", job.nodes[0] ?? null],
+  ]), element("p", "The files belong to the user, so they are read in a terminal, where their directory is mounted:", { class: "note" })];
+  if (job.stdout_path !== null) parts.push(command(`lq logs${follow} ${job.id}`));
+  if (job.stderr_path !== null && job.stderr_path !== job.stdout_path) parts.push(command(`lq logs${follow} --stderr ${job.id}`));
+  return parts;
+}
+
 async function drawOf(job) {
   if (job.start_unix_ms === null || job.nodes.length === 0) return null;
   const until = job.end_unix_ms ?? Date.now();
@@ -149,11 +169,11 @@ export async function job(content, id) {
     ["Planned start", explanation?.planned_start_unix_ms ? `${time(explanation.planned_start_unix_ms)} on ${explanation.planned_on}` : null],
     ["Energy above idle", job.energy_j === null ? null : energyOf(job)],
     ["Estimate", estimate && `${joules(estimate.energy_j)}, ${watts(estimate.power_w)} for ${span(estimate.duration_s)} (${estimate.source})`, estimate ? how("estimated") : ""],
-    ["Cost", money(job.cost_eur), job.start_now_cost_eur === null ? "" : `${money(job.start_now_cost_eur)} if started at once`],
+    ["Cost", money(job.cost_eur), job.start_now_cost_eur === null ? "" : `(${money(job.start_now_cost_eur)} if started at once)`],
     ["Exit code", job.exit_code === null ? null : String(job.exit_code)],
-    ["Output", job.stdout_path], ["Errors", job.stderr_path === job.stdout_path ? null : job.stderr_path],
     ["Held by", job.held_by], ["Depends on", job.dependencies.join(", ") || null],
   ]));
+  content.append(...outputOf(job));
   const panel = await drawOf(job);
   if (panel) content.append(panel);
   if (!explanation) return;
