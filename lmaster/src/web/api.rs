@@ -49,7 +49,7 @@ const STATES: [JobState; 13] = [
 ];
 
 /// Returns each route below the root of the API.
-fn routes() -> [(&'static str, MethodRouter<Arc<Web>>); 14] {
+fn routes() -> [(&'static str, MethodRouter<Arc<Web>>); 15] {
     [
         ("/openapi.json", get(description)),
         ("/overview", get(overview)),
@@ -64,6 +64,7 @@ fn routes() -> [(&'static str, MethodRouter<Arc<Web>>); 14] {
         ("/changes", get(changes)),
         ("/session", get(act::session)),
         ("/jobs/{id}/{action}", post(act::job)),
+        ("/jobs/selected/{action}", post(act::selected)),
         ("/changes/{number}/undo", post(act::undo)),
     ]
 }

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use limo_tests::{Browser, Cluster, Person, Setup, Submitter, until};
+use limo_tests::{ARROW_DOWN, Browser, Cluster, Person, SHIFT, Setup, Submitter, until};
+use serde_json::{Value, json};
 
 use crate::api::request_as;
 use crate::metrics::{address, get};
@@ -224,6 +225,63 @@ fn a_browser_acts_only_after_lq_web_act() {
     // A used code lets nobody in.
     browser.go(&url);
     browser.until("the code is refused", "document.body?.innerText.includes('the code is unknown')");
+}
+
+#[test]
+fn selected_jobs_are_cancelled_together_and_each_refusal_is_shown() {
+    let Some(browser) = Browser::open() else { return };
+    let cluster = Setup::nodes(1, 1).master(&["--web", "127.0.0.1:0"]).start();
+    let (submitter, address) = (cluster.submitter(), address(&cluster));
+    let held: Vec<u64> = (0..4).map(|_| submitter.detach(&["--hold", "true"])).collect();
+    visit(&browser, &address, "/jobs");
+    assert_eq!(browser.run("return document.querySelector('input[type=checkbox]');"), Value::Null, "it may only look");
+    browser.go(&code(submitter));
+    browser.until("the overview is shown", "document.body?.dataset.ready === '/'");
+    visit(&browser, &address, "/jobs");
+    let chosen = "[...document.querySelectorAll('td input[type=checkbox]:checked')].map((box) => Number(box.value))";
+    let press = |text: &str| {
+        browser.run(&format!(
+            "window.confirm = (text) => {{ window.asked = text; return true; }}; \
+             [...document.querySelectorAll('.selection button')].find((b) => b.innerText === '{text}').click();"
+        ));
+        browser.run("return window.asked;")
+    };
+    // The keys reach each box; with Shift, all between two are chosen.
+    browser.run(&format!("document.querySelector('input[value=\"{}\"]').focus();", held[0]));
+    browser.keys(" ");
+    browser.keys(ARROW_DOWN);
+    browser.keys(ARROW_DOWN);
+    browser.keys(&format!("{SHIFT} "));
+    assert_eq!(browser.run(&format!("return {chosen};")), json!(held[..3]));
+    // One of them has ended since the list was made.
+    submitter.lq(&["cancel", &held[1].to_string()]).succeeded();
+    assert_eq!(press("Release selected"), "Release 3 jobs?");
+    let said = "document.querySelector('[role=status].trouble, [role=status].done')?.innerText";
+    let text = browser.until("the results are shown", said);
+    let text = text.as_str().expect("a text");
+    assert!(text.contains("Release: 2 done, 1 refused") && text.contains(&format!("Job {}: ", held[1])), "{text}");
+    for job in [held[0], held[2]] {
+        assert_eq!(submitter.wait(job), Some(0));
+    }
+    visit(&browser, &address, "/jobs");
+    browser.run("document.querySelector('th input[type=checkbox]').click();");
+    assert_eq!(browser.run(&format!("return {chosen};")), json!([held[3]]));
+    assert_eq!(press("Cancel selected"), "Cancel 1 job?");
+    until("the job is cancelled", || (submitter.state(held[3]) == "cancelled").then_some(()));
+    // Without the page: bounds, and a right that the cookie gives.
+    let many = |count: usize| format!("{{ jobs: Array({count}).fill(1) }}");
+    for (body, expected) in [
+        (many(101), "101 jobs are selected: it must be 1 to 100"),
+        (many(0), "0 jobs are selected"),
+        ("{}".to_owned(), "the body must be `{\"jobs\": [NUMBER, ...]}`"),
+        ("{ jobs: [-1] }".to_owned(), "the body must be"),
+    ] {
+        let script = format!(
+            "import('/api.js').then((api) => api.act('jobs/selected/hold', {body})).then(done, (error) => done(error.message));"
+        );
+        let said = browser.run_until_done(&script);
+        assert!(said.as_str().is_some_and(|said| said.contains(expected)), "{body}: {said}");
+    }
 }
 
 #[test]

@@ -13,10 +13,12 @@ export async function ask(path, query = {}) {
 }
 
 // Changes something; the master says why not.
-export async function act(path) {
-  const answer = await fetch(`/api/v1/${path}`, { method: "POST", headers: { "Content-Type": "application/json", "X-Limo": "act" }, body: "{}" });
+export async function act(path, body = {}) {
+  const headers = { "Content-Type": "application/json", "X-Limo": "act" };
+  const answer = await fetch(`/api/v1/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
   const document = await answer.json();
   if (!answer.ok) throw new Error(document.error);
+  return document;
 }
 
 let session = null;

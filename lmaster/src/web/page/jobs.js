@@ -4,6 +4,7 @@ import { duration, element, number, quantity } from "/shared.js";
 import { ask, button, command, facts, grid, how, howOf, joules, link, mayAct, money, state, time, watts } from "/api.js";
 import { chart } from "/chart.js";
 import { go } from "/main.js";
+import { selection } from "/selection.js";
 
 const ROWS = 50;
 const LIVE = ["waiting", "starting", "running", "suspended", "stopping"];
@@ -76,13 +77,18 @@ function filters(query, over) {
   return form;
 }
 
-function tableOf(list, over) {
+function tableOf(list, over, selected) {
   const columns = [["Job", "number"], "Name", "User", "State", ["Cores", "number"], "Nodes", ["Time", "number"], ["Energy", "number"]];
   columns.push(...(over ? ["Ended", ["Cost", "number"], ["End", "wide"]] : ["Submitted", ["Reason", "wide"]]));
   const rows = list.map((job) => [
     link(`/jobs/${job.id}`, String(job.id)), job.name, job.user, state(job.state), cores(job), places(job), ran(job), energyOf(job),
     ...(over ? [time(job.end_unix_ms), money(job.cost_eur), job.end_reason] : [time(job.submit_unix_ms), job.wait_reason ?? ""]),
   ]);
+  if (selected) {
+    const [all, boxes] = selected.boxesOf(list.map((job) => job.id));
+    columns.unshift([all]);
+    rows.forEach((row, at) => row.unshift(boxes[at]));
+  }
   return grid(columns, rows, over ? "Finished jobs" : "Unfinished jobs");
 }
 
@@ -94,10 +100,12 @@ export async function jobs(content, query, isOpen) {
   const pages = element("p", undefined, { class: "pages" });
   const asked = Object.fromEntries(query);
   let age = 0;
+  const selected = !over && (await mayAct()) ? selection(() => load()) : null;
   const load = async () => {
     const page = await ask("jobs", { ...asked, limit: ROWS });
     if (!isOpen()) return;
-    place.replaceChildren(page.jobs.length ? tableOf(page.jobs, over) : element("p", "No job fits.", { class: "note" }));
+    if (page.jobs.length === 0) selected?.boxesOf([]);
+    place.replaceChildren(page.jobs.length ? tableOf(page.jobs, over, selected) : element("p", "No job fits.", { class: "note" }));
     more.disabled = page.cursor === null;
     more.onclick = () => go(`/jobs?${new URLSearchParams({ ...asked, cursor: page.cursor })}`);
     back.disabled = !asked.cursor;
@@ -106,7 +114,7 @@ export async function jobs(content, query, isOpen) {
     back.onclick = () => go(`/jobs${first.size ? `?${first}` : ""}`);
   };
   pages.append(back, more, element("span", `${ROWS} jobs a page`));
-  content.append(form, place, pages);
+  content.append(form, ...(selected ? [selected.bar, selected.said] : []), place, pages);
   await load();
   // The list follows the queue, but not under a hand that points at it.
   return () => { if (++age % 5 === 0 && !over && !document.hidden && !place.matches(":hover, :focus-within")) load().catch(() => {}); };
