@@ -10,6 +10,10 @@ use serde_json::{Value, json};
 
 use crate::until::{LIMIT, until};
 
+/// Keys as WebDriver names them.
+pub const ARROW_DOWN: &str = "\u{e015}";
+pub const SHIFT: &str = "\u{e008}";
+
 /// Size of the window in pixels.
 const SCREEN: (u32, u32) = (1280, 900);
 
@@ -83,6 +87,26 @@ impl Browser {
     /// Runs a script in the page; returns what it returns.
     pub fn run(&self, script: &str) -> Value {
         self.command("execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    /// Runs a script in the page that calls `done` with its result, within the time that the driver allows; returns it.
+    pub fn run_until_done(&self, script: &str) -> Value {
+        let script = format!("const done = arguments[arguments.length - 1]; {script}");
+        self.command("execute/async", &json!({ "script": script, "args": [] }))
+    }
+
+    /// Presses keys in the element that has the focus; a modifier holds until the end of the text.
+    pub fn keys(&self, text: &str) {
+        let active = self.call("GET", &format!("{}/element/active", self.session), &Value::Null);
+        let element = active.as_object().and_then(|names| names.values().next()?.as_str()).expect("an element");
+        self.command(&format!("element/{element}/value"), &json!({ "text": text }));
+    }
+
+    /// Lets the page see that its reader prefers dark or light colours.
+    pub fn prefer(&self, scheme: &str) {
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        let command = json!({ "cmd": "Emulation.setEmulatedMedia", "params": { "features": features } });
+        self.command("goog/cdp/execute", &command);
     }
 
     /// Runs an expression until it is not null or false; returns its value.

@@ -15,7 +15,7 @@ mod stranger;
 mod submitter;
 mod until;
 
-pub use browser::Browser;
+pub use browser::{ARROW_DOWN, Browser, SHIFT};
 pub use cluster::{Cluster, MASTER, NodeSetup, Setup};
 pub use dice::Dice;
 pub use host::{Host, Switch};

@@ -3,7 +3,7 @@
 //! from the page itself, and headers that no foreign page can set.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Extension;
 use axum::body::{Body, to_bytes};
@@ -12,16 +12,23 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use limo_json::SCHEMA;
 use limo_model::JobId;
-use limo_proto::{Change, ClientToMaster, Selector, Undo};
-use serde::Serialize;
+use limo_proto::{Change, ClientToMaster, ExchangeError, Selector, Undo};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::api::json;
 use super::keys::LIFE;
 use super::parameters::Parameters;
 use super::{ApiError, Web, WebCaller};
 
-/// Longest body of a request, which is an empty object.
-const BODY_LIMIT: usize = 1_024;
+/// Longest body of a request.
+const BODY_LIMIT: usize = 4_096;
+
+/// Most jobs in one request.
+const SELECTED_LIMIT: usize = 100;
+
+/// Time for the jobs of one request, which leaves some of [`super::PATIENCE`] for the answer.
+const TURNS: Duration = Duration::from_secs(7);
 
 /// Header that a foreign page cannot send without asking first.
 const OWN_HEADER: &str = "x-limo";
@@ -39,6 +46,34 @@ pub struct SessionJson {
 pub struct DoneJson {
     schema: u32,
     done: bool,
+}
+
+/// An action on several jobs, each as if it were alone.
+#[derive(Debug, Serialize)]
+pub struct SelectedJson {
+    schema: u32,
+    /// One result for each job, in the order of the request.
+    results: Vec<ResultJson>,
+}
+
+/// The result for one job.
+#[derive(Debug, Serialize)]
+pub struct ResultJson {
+    id: u64,
+    /// Reason why nothing was changed; `null` if the change is on disk and in force.
+    error: Option<String>,
+}
+
+/// The body of a request about one thing.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Empty {}
+
+/// The body of a request about several jobs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SelectedBody {
+    jobs: Vec<u64>,
 }
 
 impl Web {
@@ -120,14 +155,20 @@ pub async fn session(
     json(&SessionJson { schema: SCHEMA, may_act: web.may_act(&caller, &headers) })
 }
 
-/// Reads the body, which has to be an empty object.
-async fn read(body: Body) -> Result<(), ApiError> {
+/// Reads the body, which has to be an object of this form.
+async fn read<T: DeserializeOwned>(body: Body, form: &str) -> Result<T, ApiError> {
     let bytes = to_bytes(body, BODY_LIMIT).await;
     let bytes = bytes.map_err(|_| ApiError::bad(format!("the body is longer than {BODY_LIMIT} bytes or broken")))?;
-    match serde_json::from_slice::<serde_json::Value>(&bytes) {
-        Ok(serde_json::Value::Object(entries)) if entries.is_empty() => Ok(()),
-        _ => Err(ApiError::bad("the body must be `{}`")),
-    }
+    serde_json::from_slice(&bytes).map_err(|_| ApiError::bad(format!("the body must be `{form}`")))
+}
+
+fn change_of(action: &str, id: JobId) -> Result<Change, ApiError> {
+    Ok(match action {
+        "cancel" => Change::CancelSelected { selection: vec![Selector::Job(id)].into(), signal: None },
+        "hold" => Change::Hold(vec![id]),
+        "release" => Change::Release(vec![id]),
+        other => return Err(ApiError::bad(format!("`{other}` is not an action: cancel, hold or release"))),
+    })
 }
 
 pub async fn job(
@@ -138,15 +179,40 @@ pub async fn job(
     body: Body,
 ) -> Result<Response, ApiError> {
     web.check(&caller, &headers)?;
-    read(body).await?;
+    let Empty {} = read(body, "{}").await?;
     let id = id.parse().map(JobId).map_err(|_| ApiError::bad("the number of a job is a whole number"))?;
-    let change = match action.as_str() {
-        "cancel" => Change::CancelSelected { selection: vec![Selector::Job(id)].into(), signal: None },
-        "hold" => Change::Hold(vec![id]),
-        "release" => Change::Release(vec![id]),
-        other => return Err(ApiError::bad(format!("`{other}` is not an action: cancel, hold or release"))),
-    };
-    web.change(&caller, change).await
+    web.change(&caller, change_of(&action, id)?).await
+}
+
+/// Acts on several jobs, one after the other, and tells for each why it was refused.
+pub async fn selected(
+    State(web): State<Arc<Web>>,
+    Extension(caller): Extension<WebCaller>,
+    Path(action): Path<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    web.check(&caller, &headers)?;
+    let SelectedBody { jobs } = read(body, r#"{"jobs": [NUMBER, ...]}"#).await?;
+    if jobs.is_empty() || jobs.len() > SELECTED_LIMIT {
+        return Err(ApiError::bad(format!("{} jobs are selected: it must be 1 to {SELECTED_LIMIT}", jobs.len())));
+    }
+    let mut line = web.entrance.connect(&caller).await?;
+    let (begin, mut results) = (Instant::now(), Vec::with_capacity(jobs.len()));
+    for id in jobs {
+        let change = change_of(&action, JobId(id))?;
+        let error = if begin.elapsed() > TURNS {
+            Some(format!("not tried: the jobs before it took {} s", TURNS.as_secs()))
+        } else {
+            match line.exchange(ClientToMaster::ChangeConf(Box::new(change))).await {
+                Ok(_) => None,
+                Err(ExchangeError::Refused { reason, .. }) => Some(reason),
+                Err(error) => Some(error.to_string()),
+            }
+        };
+        results.push(ResultJson { id, error });
+    }
+    json(&SelectedJson { schema: SCHEMA, results })
 }
 
 pub async fn undo(
@@ -157,7 +223,7 @@ pub async fn undo(
     body: Body,
 ) -> Result<Response, ApiError> {
     web.check(&caller, &headers)?;
-    read(body).await?;
+    let Empty {} = read(body, "{}").await?;
     let number = number.parse().map_err(|_| ApiError::bad("the number of a change is a whole number"))?;
     web.change(&caller, Change::Undo(Undo { number: Some(number), force: false, dry_run: false })).await
 }

@@ -16,7 +16,7 @@ const STYLE: &str = "text/css; charset=utf-8";
 const VIEWS: [&str; 7] = ["/", "/jobs", "/jobs/{id}", "/nodes", "/plan", "/energy", "/changes"];
 
 /// The files beside the document.
-const FILES: [(&str, &str, &[&str]); 12] = [
+const FILES: [(&str, &str, &[&str]); 13] = [
     ("/palette.css", STYLE, &[limo_plot::PALETTE]),
     ("/page.css", STYLE, &[include_str!("page/page.css")]),
     ("/shared.js", SCRIPT, &[limo_plot::SCALE, limo_plot::PARTS, include_str!("page/exports.js")]),
@@ -25,6 +25,7 @@ const FILES: [(&str, &str, &[&str]); 12] = [
     ("/main.js", SCRIPT, &[include_str!("page/main.js")]),
     ("/overview.js", SCRIPT, &[include_str!("page/overview.js")]),
     ("/jobs.js", SCRIPT, &[include_str!("page/jobs.js")]),
+    ("/selection.js", SCRIPT, &[include_str!("page/selection.js")]),
     ("/nodes.js", SCRIPT, &[include_str!("page/nodes.js")]),
     ("/plan.js", SCRIPT, &[include_str!("page/plan.js")]),
     ("/energy.js", SCRIPT, &[include_str!("page/energy.js")]),

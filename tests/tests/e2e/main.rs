@@ -44,6 +44,7 @@ mod operator;
 mod oversized;
 mod owner;
 mod page;
+mod page_axe;
 mod pam;
 mod placement;
 mod power_off;

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use limo_tests::{Browser, Cluster, Person, Setup, Submitter, until};
+use limo_tests::{ARROW_DOWN, Browser, Cluster, Person, SHIFT, Setup, Submitter, until};
+use serde_json::{Value, json};
 
 use crate::api::request_as;
 use crate::metrics::{address, get};
@@ -13,7 +14,7 @@ use crate::metrics::{address, get};
 const PICTURES: &str = "LIMO_PICTURES";
 
 /// A cluster with limits, changing prices and jobs in several states.
-fn cluster() -> (Cluster, [u64; 2]) {
+pub(crate) fn cluster() -> (Cluster, [u64; 2]) {
     let cluster = Setup::nodes(3, 4).master(&["--web", "127.0.0.1:0"]).start();
     let submitter = cluster.submitter();
     submitter.lconf(&["set", "limits", "20W", "1kW"]).succeeded();
@@ -48,14 +49,14 @@ fn prices() -> String {
 }
 
 /// Opens a view, and checks that its console is silent.
-fn visit(browser: &Browser, address: &str, path: &str) {
+pub(crate) fn visit(browser: &Browser, address: &str, path: &str) {
     browser.go(&format!("http://{address}{path}"));
     let view = path.split('?').next().unwrap_or_default();
     browser.until(&format!("{path} is shown"), &format!("document.body?.dataset.ready === '{view}'"));
     assert_eq!(browser.complaints(), Vec::<String>::new(), "{path}");
 }
 
-fn take_picture(browser: &Browser, name: &str) {
+pub(crate) fn take_picture(browser: &Browser, name: &str) {
     let Some(directory) = std::env::var_os(PICTURES) else { return };
     let file = std::fs::File::create(PathBuf::from(directory).join(format!("{name}.png"))).expect("writable");
     let mut decode = Command::new("base64").arg("-d").stdin(Stdio::piped()).stdout(file).spawn().expect("base64 runs");
@@ -98,7 +99,10 @@ fn each_view_shows_the_cluster_without_an_error_of_the_browser() {
     take_picture(&browser, "finished");
     shows(&format!("/jobs/{waiting}"), &["wide", "waiting", "Where it could run", "Obstacle"]);
     take_picture(&browser, "job");
-    shows(&format!("/jobs/{running}"), &["render", "sleep 1000", "Energy above idle", "estimated"]);
+    shows(
+        &format!("/jobs/{running}"),
+        &["render", "sleep 1000", "Energy above idle", "estimated", &format!("lq logs -f {running}")],
+    );
     for by in ["draw", "state", "cap", "cores"] {
         shows(&format!("/nodes?by={by}"), &["3 nodes", "n1", "n2", "n3", "up", "3 of 4"]);
     }
@@ -110,6 +114,7 @@ fn each_view_shows_the_cluster_without_an_error_of_the_browser() {
     shows("/energy", &["Total", "Saved", "User"]);
     shows("/energy?by=day&days=7", &["Total", "Day"]);
     take_picture(&browser, "energy");
+    shows(&format!("/jobs/{waiting}"), &["The job has not started", &format!("lq logs -f {waiting}"), "Copy"]);
     shows("/changes", &["limits", "price", "lconf undo"]);
     take_picture(&browser, "changes");
     let bad = format!("http://{address}/jobs?state=asleep");
@@ -167,7 +172,7 @@ fn the_page_has_its_policy_and_refuses_foreign_hosts() {
 }
 
 /// Returns the address with a code that `lq web --act` prints.
-fn code(submitter: &Submitter) -> String {
+pub(crate) fn code(submitter: &Submitter) -> String {
     let said: serde_json::Value =
         serde_json::from_str(&submitter.lq(&["web", "--act", "--json"]).succeeded()).expect("JSON");
     said["url"].as_str().expect("an address").to_owned()
@@ -220,6 +225,63 @@ fn a_browser_acts_only_after_lq_web_act() {
     // A used code lets nobody in.
     browser.go(&url);
     browser.until("the code is refused", "document.body?.innerText.includes('the code is unknown')");
+}
+
+#[test]
+fn selected_jobs_are_cancelled_together_and_each_refusal_is_shown() {
+    let Some(browser) = Browser::open() else { return };
+    let cluster = Setup::nodes(1, 1).master(&["--web", "127.0.0.1:0"]).start();
+    let (submitter, address) = (cluster.submitter(), address(&cluster));
+    let held: Vec<u64> = (0..4).map(|_| submitter.detach(&["--hold", "true"])).collect();
+    visit(&browser, &address, "/jobs");
+    assert_eq!(browser.run("return document.querySelector('input[type=checkbox]');"), Value::Null, "it may only look");
+    browser.go(&code(submitter));
+    browser.until("the overview is shown", "document.body?.dataset.ready === '/'");
+    visit(&browser, &address, "/jobs");
+    let chosen = "[...document.querySelectorAll('td input[type=checkbox]:checked')].map((box) => Number(box.value))";
+    let press = |text: &str| {
+        browser.run(&format!(
+            "window.confirm = (text) => {{ window.asked = text; return true; }}; \
+             [...document.querySelectorAll('.selection button')].find((b) => b.innerText === '{text}').click();"
+        ));
+        browser.run("return window.asked;")
+    };
+    // The keys reach each box; with Shift, all between two are chosen.
+    browser.run(&format!("document.querySelector('input[value=\"{}\"]').focus();", held[0]));
+    browser.keys(" ");
+    browser.keys(ARROW_DOWN);
+    browser.keys(ARROW_DOWN);
+    browser.keys(&format!("{SHIFT} "));
+    assert_eq!(browser.run(&format!("return {chosen};")), json!(held[..3]));
+    // One of them has ended since the list was made.
+    submitter.lq(&["cancel", &held[1].to_string()]).succeeded();
+    assert_eq!(press("Release selected"), "Release 3 jobs?");
+    let said = "document.querySelector('[role=status].trouble, [role=status].done')?.innerText";
+    let text = browser.until("the results are shown", said);
+    let text = text.as_str().expect("a text");
+    assert!(text.contains("Release: 2 done, 1 refused") && text.contains(&format!("Job {}: ", held[1])), "{text}");
+    for job in [held[0], held[2]] {
+        assert_eq!(submitter.wait(job), Some(0));
+    }
+    visit(&browser, &address, "/jobs");
+    browser.run("document.querySelector('th input[type=checkbox]').click();");
+    assert_eq!(browser.run(&format!("return {chosen};")), json!([held[3]]));
+    assert_eq!(press("Cancel selected"), "Cancel 1 job?");
+    until("the job is cancelled", || (submitter.state(held[3]) == "cancelled").then_some(()));
+    // Without the page: bounds, and a right that the cookie gives.
+    let many = |count: usize| format!("{{ jobs: Array({count}).fill(1) }}");
+    for (body, expected) in [
+        (many(101), "101 jobs are selected: it must be 1 to 100"),
+        (many(0), "0 jobs are selected"),
+        ("{}".to_owned(), "the body must be `{\"jobs\": [NUMBER, ...]}`"),
+        ("{ jobs: [-1] }".to_owned(), "the body must be"),
+    ] {
+        let script = format!(
+            "import('/api.js').then((api) => api.act('jobs/selected/hold', {body})).then(done, (error) => done(error.message));"
+        );
+        let said = browser.run_until_done(&script);
+        assert!(said.as_str().is_some_and(|said| said.contains(expected)), "{body}: {said}");
+    }
 }
 
 #[test]

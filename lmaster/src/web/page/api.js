@@ -13,10 +13,12 @@ export async function ask(path, query = {}) {
 }
 
 // Changes something; the master says why not.
-export async function act(path) {
-  const answer = await fetch(`/api/v1/${path}`, { method: "POST", headers: { "Content-Type": "application/json", "X-Limo": "act" }, body: "{}" });
+export async function act(path, body = {}) {
+  const headers = { "Content-Type": "application/json", "X-Limo": "act" };
+  const answer = await fetch(`/api/v1/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
   const document = await answer.json();
   if (!answer.ok) throw new Error(document.error);
+  return document;
 }
 
 let session = null;
@@ -48,8 +50,8 @@ export function button(text, question, path, then) {
 // Values of the API are in base units; those of the figures in thousandths.
 export const watts = (value) => (value === null ? "-" : quantity("power", value * 1e3));
 export const joules = (value) => (value === null ? "-" : quantity("energy", value * 1e3));
-export const money = (value, currency = "EUR") => (value === null || value === undefined ? "-" : `${amount(value)} ${currency}`);
-export const price = (value, currency = "EUR") => (value === null ? "-" : `${number(value)} ${currency}/MWh`);
+export const money = (value, currency) => (value === null || value === undefined ? "-" : `${amount(value)} ${currency}`);
+export const price = (value, currency) => (value === null ? "-" : `${number(value)} ${currency}/MWh`);
 export const share = (value) => (value === null ? "-" : `${number(value * 100)} %`);
 
 function amount(value) {
@@ -133,6 +135,23 @@ export function select(label, entries, chosen, changed) {
   choice.addEventListener("change", () => changed(choice.value));
   box.append(choice);
   return box;
+}
+
+// A command to type, with a button that copies it.
+export function command(text) {
+  const line = element("p", undefined, { class: "command" });
+  const copy = element("button", "Copy", { type: "button", "aria-label": `Copy ${text}` });
+  copy.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      copy.textContent = "Copied";
+      copy.removeAttribute("aria-label");
+    } catch {
+      getSelection().selectAllChildren(line.firstChild);
+    }
+  });
+  line.append(element("code", text), copy);
+  return line;
 }
 
 export function failure(error) {

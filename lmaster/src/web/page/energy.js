@@ -34,10 +34,10 @@ export default async function energy(content, query) {
     const bar = element("span", undefined, { class: "bar" });
     bar.style.width = `${Math.max(0, (sum.energy_j / most) * 160)}px`;
     const cells = [name, joules(sum.energy_j), name === "Total" ? "" : bar, sources(sum)];
-    if (!nodes) cells.splice(1, 0, number(sum.jobs)), cells.push(money(sum.cost), money(sum.start_now_cost), money(sum.saved));
+    if (!nodes) cells.splice(1, 0, number(sum.jobs)), cells.push(...[sum.cost, sum.start_now_cost, sum.saved].map((cost) => money(cost, report.currency)));
     return cells;
   };
-  const columns = [BY[by], ["Energy", "number"], "", "Of the energy"];
+  const columns = [BY[by], ["Energy", "number"], "Compared", "How it is known"];
   if (!nodes) columns.splice(1, 0, ["Jobs", "number"]), columns.push(["Cost", "number"], ["If started at once", "number"], ["Saved", "number"]);
   const rows = report.sums.map((sum) => row(sum, sum.key || "none"));
   rows.push(row(report.total, "Total"));

@@ -1,13 +1,15 @@
 // The list of jobs, a page at a time, with its filters in the address; and one job.
 
 import { duration, element, number, quantity } from "/shared.js";
-import { ask, button, facts, grid, how, howOf, joules, link, mayAct, money, state, time, watts } from "/api.js";
+import { ask, button, command, facts, grid, how, howOf, joules, link, mayAct, money, state, time, watts } from "/api.js";
 import { chart } from "/chart.js";
 import { go } from "/main.js";
+import { selection } from "/selection.js";
 
 const ROWS = 50;
 const LIVE = ["waiting", "starting", "running", "suspended", "stopping"];
 const OVER = ["completed", "failed", "cancelled", "timed_out", "lost", "refused", "used_up", "node_failed"];
+const HIDDEN = "(hidden)";
 const SORTS = { number: "number", start: "start", time_limit: "time limit", cores: "cores" };
 
 const span = (seconds) => (seconds === null ? "-" : duration(seconds * 1e3));
@@ -75,13 +77,18 @@ function filters(query, over) {
   return form;
 }
 
-function tableOf(list, over) {
+function tableOf(list, over, selected) {
   const columns = [["Job", "number"], "Name", "User", "State", ["Cores", "number"], "Nodes", ["Time", "number"], ["Energy", "number"]];
   columns.push(...(over ? ["Ended", ["Cost", "number"], ["End", "wide"]] : ["Submitted", ["Reason", "wide"]]));
   const rows = list.map((job) => [
     link(`/jobs/${job.id}`, String(job.id)), job.name, job.user, state(job.state), cores(job), places(job), ran(job), energyOf(job),
-    ...(over ? [time(job.end_unix_ms), money(job.cost), job.end_reason] : [time(job.submit_unix_ms), job.wait_reason ?? ""]),
+    ...(over ? [time(job.end_unix_ms), money(job.cost, job.currency), job.end_reason] : [time(job.submit_unix_ms), job.wait_reason ?? ""]),
   ]);
+  if (selected) {
+    const [all, boxes] = selected.boxesOf(list.map((job) => job.id));
+    columns.unshift([all]);
+    rows.forEach((row, at) => row.unshift(boxes[at]));
+  }
   return grid(columns, rows, over ? "Finished jobs" : "Unfinished jobs");
 }
 
@@ -93,10 +100,12 @@ export async function jobs(content, query, isOpen) {
   const pages = element("p", undefined, { class: "pages" });
   const asked = Object.fromEntries(query);
   let age = 0;
+  const selected = !over && (await mayAct()) ? selection(() => load()) : null;
   const load = async () => {
     const page = await ask("jobs", { ...asked, limit: ROWS });
     if (!isOpen()) return;
-    place.replaceChildren(page.jobs.length ? tableOf(page.jobs, over) : element("p", "No job fits.", { class: "note" }));
+    if (page.jobs.length === 0) selected?.boxesOf([]);
+    place.replaceChildren(page.jobs.length ? tableOf(page.jobs, over, selected) : element("p", "No job fits.", { class: "note" }));
     more.disabled = page.cursor === null;
     more.onclick = () => go(`/jobs?${new URLSearchParams({ ...asked, cursor: page.cursor })}`);
     back.disabled = !asked.cursor;
@@ -105,7 +114,7 @@ export async function jobs(content, query, isOpen) {
     back.onclick = () => go(`/jobs${first.size ? `?${first}` : ""}`);
   };
   pages.append(back, more, element("span", `${ROWS} jobs a page`));
-  content.append(form, place, pages);
+  content.append(form, ...(selected ? [selected.bar, selected.said] : []), place, pages);
   await load();
   // The list follows the queue, but not under a hand that points at it.
   return () => { if (++age % 5 === 0 && !over && !document.hidden && !place.matches(":hover, :focus-within")) load().catch(() => {}); };
@@ -113,6 +122,25 @@ export async function jobs(content, query, isOpen) {
 
 function reasonOf(job) {
   return job.wait_reason ?? job.end_reason ?? "";
+}
+
+// The master neither keeps the output of jobs nor reads their files: only the user's own client may, with the user's rights.
+function outputOf(job) {
+  const heading = element("h2", "Output");
+  const note = (text) => [heading, element("p", text, { class: "note" })];
+  if (job.command === HIDDEN) return note("Hidden: the job belongs to another user.");
+  if (job.stdout_path === null && job.stderr_path === null) {
+    if (job.start_unix_ms !== null && job.end_unix_ms !== null) return note("The job had no file: its output went to its lrun.");
+    if (job.start_unix_ms !== null) return [...note("The job has no file: its output goes to its lrun. If that is gone, this takes the job over:"), command(`lq attach ${job.id}`)];
+    return job.end_unix_ms === null ? [...note("The job has not started. This waits for its output:"), command(`lq logs -f ${job.id}`)] : note("The job never ran.");
+  }
+  const follow = job.end_unix_ms === null ? " -f" : "";
+  const parts = [heading, facts([
+    ["Output", job.stdout_path], ["Errors", job.stderr_path === job.stdout_path ? "in the same file" : job.stderr_path], ["Written on", job.nodes[0] ?? null],
+  ]), element("p", "The files belong to the user, so they are read in a terminal, where their directory is mounted:", { class: "note" })];
+  if (job.stdout_path !== null) parts.push(command(`lq logs${follow} ${job.id}`));
+  if (job.stderr_path !== null && job.stderr_path !== job.stdout_path) parts.push(command(`lq logs${follow} --stderr ${job.id}`));
+  return parts;
 }
 
 async function drawOf(job) {
@@ -149,18 +177,18 @@ export async function job(content, id) {
     ["Planned start", explanation?.planned_start_unix_ms ? `${time(explanation.planned_start_unix_ms)} on ${explanation.planned_on}` : null],
     ["Energy above idle", job.energy_j === null ? null : energyOf(job)],
     ["Estimate", estimate && `${joules(estimate.energy_j)}, ${watts(estimate.power_w)} for ${span(estimate.duration_s)} (${estimate.source})`, estimate ? how("estimated") : ""],
-    ["Cost", money(job.cost), job.start_now_cost === null ? "" : `${money(job.start_now_cost)} if started at once`],
+    ["Cost", money(job.cost, job.currency), job.start_now_cost === null ? "" : `(${money(job.start_now_cost, job.currency)} if started at once)`],
     ["Exit code", job.exit_code === null ? null : String(job.exit_code)],
-    ["Output", job.stdout_path], ["Errors", job.stderr_path === job.stdout_path ? null : job.stderr_path],
     ["Held by", job.held_by], ["Depends on", job.dependencies.join(", ") || null],
   ]));
+  content.append(...outputOf(job));
   const panel = await drawOf(job);
   if (panel) content.append(panel);
   if (!explanation) return;
   content.append(element("h2", "Where it could run"));
   const rows = explanation.candidates.slice(0, 100).map((candidate) => [
     `${candidate.node}/${candidate.unit}`, candidate.hardware, watts(candidate.cap_w), span(candidate.estimate.duration_s),
-    joules(candidate.estimate.energy_j), money(candidate.cost), candidate.estimate_from, candidate.obstacle ?? "none",
+    joules(candidate.estimate.energy_j), money(candidate.cost, explanation.currency), candidate.estimate_from, candidate.obstacle ?? "none",
   ]);
   const columns = ["Unit", "Hardware", ["Cap", "number"], ["Duration", "number"], ["Energy (estimated)", "number"], ["Cost", "number"], "Estimate from", ["Obstacle", "wide"]];
   content.append(rows.length ? grid(columns, rows, "Candidates") : element("p", "No unit of a registered node could run it.", { class: "note" }));

@@ -50,7 +50,7 @@ function counts(title, entries, href) {
   });
   const box = element("section");
   box.append(element("h2", title));
-  box.append(rows.length ? grid([title, ["Number", "number"], ""], rows, title) : element("p", "none", { class: "note" }));
+  box.append(rows.length ? grid([title, ["Number", "number"], "Share"], rows, title) : element("p", "none", { class: "note" }));
   return box;
 }
 

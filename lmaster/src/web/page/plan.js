@@ -95,10 +95,12 @@ export default async function plan(content, query, isOpen) {
 
   function paint() {
     const names = [...new Set(data.found.flatMap((bar) => bar.nodes))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+    // Planned jobs may have only a number of nodes.
+    const named = names.filter((name) => !name.startsWith("any "));
     const shown = names.slice(0, ROWS_LIMIT);
     rows = lay(data.found, shown);
-    remark.textContent = `- ${number(data.found.length)} jobs on ${number(names.length)} nodes`
-      + (names.length > shown.length ? `, of which the first ${ROWS_LIMIT} are shown` : "") + (data.cut ? "; some jobs are left out" : "");
+    remark.textContent = `- ${number(data.found.length)} jobs on ${number(named.length)} nodes`
+      + (names.length > shown.length ? `; ${ROWS_LIMIT} rows are shown` : "") + (data.cut ? "; some jobs are left out" : "");
     if (canvas.clientWidth === 0) return;
     const lane = shown.length > 30 ? 14 : 22;
     view = frame(canvas, Math.max(shown.length, 1) * lane + 66, data.from, data.until, 0, Math.max(shown.length, 1));
