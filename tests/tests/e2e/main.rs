@@ -56,6 +56,7 @@ mod queues;
 mod quota;
 mod readme;
 mod reboots;
+mod recorded;
 mod refusals;
 mod renewal;
 mod replay;
