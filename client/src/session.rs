@@ -120,6 +120,17 @@ impl Session {
         Ok(steps)
     }
 
+    /// Returns a step of a job, over or not, by its number.
+    ///
+    /// # Errors
+    /// If there is no such step, or the master cannot be asked.
+    pub async fn step(&mut self, job: JobId, number: u32) -> Result<JobReport, AskError> {
+        let report = self.job(job).await?;
+        let found = self.steps(&report).await?.into_iter().find(|step| step.step == Some((job, number)));
+        let reason = || format!("job {job} has no step {number}: it has had {}", report.steps);
+        found.ok_or_else(|| AskError::Refused { reason: reason(), hint: Some(format!("lq show {job}")) })
+    }
+
     /// Returns the same jobs as [`Session::jobs`], until there are at least `enough`; also returns true if there are
     /// more.
     pub async fn jobs_up_to(

@@ -181,33 +181,64 @@ impl Group {
     }
 
     /// Returns the most memory that its processes had together, with the files that the kernel caches for them, in bytes;
-    /// `None` if nothing counts it.
+    /// `None` if nothing counts it. That of the script of a job includes its steps.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn peak_memory(&self) -> Result<Option<u64>, ContainError> {
-        let Some(path) = self.file(Controller::Memory, "memory.peak", "memory.max_usage_in_bytes") else {
-            return Ok(None);
-        };
+        self.memory("memory.peak", "memory.max_usage_in_bytes")
+    }
+
+    /// Returns the memory that its processes have together now, otherwise like [`Group::peak_memory`].
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn present_memory(&self) -> Result<Option<u64>, ContainError> {
+        self.memory("memory.current", "memory.usage_in_bytes")
+    }
+
+    fn memory(&self, v2: &str, v1: &str) -> Result<Option<u64>, ContainError> {
+        let above = self.above().filter(|_| self.is_script());
+        let Some(path) = above.as_ref().unwrap_or(self).file(Controller::Memory, v2, v1) else { return Ok(None) };
         device::read(&path)?.map(|text| number(&path, "a size", &text)).transpose()
     }
 
-    /// Returns the limit of its memory in bytes, if the kernel has killed one of its processes because of it.
+    /// Returns the limit of its memory in bytes, or that of its job, if the kernel has killed one of its processes because of it.
     ///
     /// # Errors
     /// If it cannot be read.
     pub fn exceeded_memory(&self) -> Result<Option<u64>, ContainError> {
-        let of = |v2, v1| self.file(Controller::Memory, v2, v1);
-        let Some(events) = of("memory.events", "memory.oom_control") else { return Ok(None) };
-        let Some(text) = device::read(&events)? else { return Ok(None) };
-        if entry(&events, &text, "oom_kill")? == 0 {
-            return Ok(None);
+        let groups: Vec<Self> = [Some(self.clone()), self.above()].into_iter().flatten().collect();
+        let events =
+            groups.iter().filter_map(|group| group.file(Controller::Memory, "memory.events", "memory.oom_control"));
+        for events in events {
+            // Without the controller, the group above counts for this one.
+            let Some(text) = device::read(&events)? else { continue };
+            if entry(&events, &text, "oom_kill")? == 0 {
+                return Ok(None);
+            }
+            break;
         }
-        let Some(path) = of("memory.max", "memory.limit_in_bytes") else { return Ok(None) };
-        let limit = device::read(&path)?.filter(|text| text.trim() != "max");
+        for group in &groups {
+            if let Some(limit) = group.reached_limit()? {
+                return Ok(Some(limit));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns its own limit of memory if its processes reached it together.
+    fn reached_limit(&self) -> Result<Option<u64>, ContainError> {
+        let of = |v2, v1| self.file(Controller::Memory, v2, v1);
+        let Some((path, events)) =
+            of("memory.max", "memory.limit_in_bytes").zip(of("memory.events", "memory.oom_control"))
+        else {
+            return Ok(None);
+        };
         // Without its own limit, it was killed because of one above it.
+        let limit = device::read(&path)?.filter(|text| text.trim() != "max");
         let limit = limit.map(|text| number(&path, "a limit", &text)).transpose()?;
-        let Some(limit) = limit else { return Ok(None) };
+        let Some((limit, text)) = limit.zip(device::read(&events)?) else { return Ok(None) };
         Ok(self.has_reached(limit, &events, &text)?.then_some(limit))
     }
 
@@ -217,7 +248,11 @@ impl Group {
         if !self.v1.contains_key(&Controller::Memory) {
             return Ok(entry(events, text, "oom")? > 0);
         }
-        Ok(self.peak_memory()?.is_none_or(|peak| peak.saturating_add(CHARGED) >= limit))
+        let Some(path) = self.file(Controller::Memory, "memory.peak", "memory.max_usage_in_bytes") else {
+            return Ok(true);
+        };
+        let peak = device::read(&path)?.map(|text| number(&path, "a size", &text)).transpose()?;
+        Ok(peak.is_none_or(|peak| peak.saturating_add(CHARGED) >= limit))
     }
 
     /// Limits the memory of all of its processes together, in bytes. Swap does not extend it.
@@ -253,17 +288,25 @@ impl Group {
     /// # Errors
     /// If they cannot be read.
     pub fn cores(&self) -> Result<Option<Cores>, ContainError> {
-        let Some(path) = self.file(Controller::Cpuset, "cpuset.cpus", "cpuset.cpus") else { return Ok(None) };
-        let text = device::read(&path)?.filter(|text| !text.trim().is_empty());
-        text.map(|text| Cores::parse(&path, &text)).transpose()
+        // In version 2, a group that is not bound itself has the CPUs of the one above.
+        for group in [Some(self.clone()), self.above()].into_iter().flatten() {
+            let Some(path) = group.file(Controller::Cpuset, "cpuset.cpus", "cpuset.cpus") else { continue };
+            if let Some(text) = device::read(&path)?.filter(|text| !text.trim().is_empty()) {
+                return Cores::parse(&path, &text).map(Some);
+            }
+        }
+        Ok(None)
     }
 
-    /// Removes it, with the groups that its processes made below it. Does nothing if it does not exist.
+    /// Removes it, with the groups that its processes made below it, and that of its job if it is the last one there. Does
+    /// nothing if it does not exist.
     ///
     /// # Errors
     /// If it still has processes, or the kernel refuses.
     pub fn close(&self) -> Result<(), ContainError> {
-        self.all().into_iter().try_for_each(remove)
+        self.all().into_iter().try_for_each(remove)?;
+        self.leave_above();
+        Ok(())
     }
 }
 

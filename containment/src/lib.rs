@@ -13,6 +13,7 @@ mod group;
 mod hold;
 mod kill;
 mod mounts;
+mod nested;
 mod subtree;
 
 pub use cores::Cores;

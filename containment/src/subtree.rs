@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::cores::Cores;
 use crate::device::{self, set};
 use crate::error::{ContainError, failed};
-use crate::group::{Group, directories};
+use crate::group::Group;
 use crate::mounts::{Controller, Mounts};
 
 /// Length of a period in which CPU time is limited, in microseconds. In version 1 this is the default of each new group, so
@@ -38,6 +38,19 @@ pub struct Limits {
     pub cores: Option<Cores>,
 }
 
+impl Limits {
+    /// Returns true if a group with these limits needs the controller.
+    pub(crate) fn need(&self, controller: Controller) -> bool {
+        match controller {
+            Controller::Memory => self.memory.is_some(),
+            Controller::Cpu => self.cpus.is_some(),
+            Controller::Pids => self.processes.is_some(),
+            Controller::Cpuset => self.cores.is_some(),
+            Controller::Cpuacct | Controller::Freezer => true,
+        }
+    }
+}
+
 /// Limits that groups of a subtree enforce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the type says what its fields are")]
@@ -51,7 +64,7 @@ pub struct Strength {
 #[derive(Debug)]
 pub struct Subtree {
     /// The directory of version 2, with the controllers that its groups get.
-    unified: Option<(PathBuf, BTreeSet<Controller>)>,
+    pub(crate) unified: Option<(PathBuf, BTreeSet<Controller>)>,
     /// The directories of version 1, for other controllers.
     v1: BTreeMap<Controller, PathBuf>,
     /// True if the directory above it was made for the nodes of this machine.
@@ -111,27 +124,24 @@ impl Subtree {
         Ok(Self { unified, v1, is_own, refused })
     }
 
-    /// Makes the group of an attempt. An empty one of that name is replaced.
+    /// Makes one group. An empty one of that name is replaced.
     ///
     /// # Errors
     /// If one of that name has processes, or the kernel refuses; nothing is left behind then.
     pub fn make(&self, name: &str, limits: &Limits) -> Result<Group, ContainError> {
-        let needs = |controller: &Controller| match controller {
-            Controller::Memory => limits.memory.is_some(),
-            Controller::Cpu => limits.cpus.is_some(),
-            Controller::Pids => limits.processes.is_some(),
-            Controller::Cpuset => limits.cores.is_some(),
-            Controller::Cpuacct | Controller::Freezer => true,
-        };
-        let group = self.named(name, needs);
-        let made = group.all().into_iter().try_for_each(make_one).and_then(|()| self.limit(&group, limits));
-        if let Err(error) = made {
+        let group = self.named(name, |controller| limits.need(*controller));
+        self.fill(&group, limits)?;
+        Ok(group)
+    }
+
+    /// Makes the directories of a group, whose parents exist, and sets its limits.
+    pub(crate) fn fill(&self, group: &Group, limits: &Limits) -> Result<(), ContainError> {
+        let made = group.all().into_iter().try_for_each(make_one).and_then(|()| self.limit(group, limits));
+        made.inspect_err(|error| {
             if !matches!(error, ContainError::Busy { .. }) {
                 let _ = group.close();
             }
-            return Err(error);
-        }
-        Ok(group)
+        })
     }
 
     fn limit(&self, group: &Group, limits: &Limits) -> Result<(), ContainError> {
@@ -160,7 +170,7 @@ impl Subtree {
     }
 
     /// Returns the group of this name, with the directories that it needs.
-    fn named(&self, name: &str, needs: impl Fn(&Controller) -> bool) -> Group {
+    pub(crate) fn named(&self, name: &str, needs: impl Fn(&Controller) -> bool) -> Group {
         let v1 = self.v1.iter().filter(|(controller, _)| needs(controller));
         Group {
             unified: self.unified.as_ref().map(|(path, _)| path.join(name)),
@@ -169,26 +179,14 @@ impl Subtree {
     }
 
     /// Returns the group of this name with its existing directories; `None` without any.
-    pub fn find(&self, name: &str) -> Option<Group> {
+    pub(crate) fn existing(&self, name: &str) -> Option<Group> {
         let mut group = self.named(name, |_| true);
         group.unified = group.unified.filter(|path| path.exists());
         group.v1.retain(|_, path| path.exists());
         Some(group).filter(|group| !group.all().is_empty())
     }
 
-    /// Returns the names of all existing groups.
-    ///
-    /// # Errors
-    /// If a directory cannot be read.
-    pub fn names(&self) -> Result<BTreeSet<String>, ContainError> {
-        let mut names = BTreeSet::new();
-        for path in self.all() {
-            names.extend(directories(path)?.into_iter().filter_map(|name| name.into_string().ok()));
-        }
-        Ok(names)
-    }
-
-    fn all(&self) -> BTreeSet<&Path> {
+    pub(crate) fn all(&self) -> BTreeSet<&Path> {
         let unified = self.unified.iter().map(|(path, _)| path);
         unified.chain(self.v1.values()).map(PathBuf::as_path).collect()
     }
@@ -236,7 +234,7 @@ impl Subtree {
 }
 
 /// Makes one directory of a new group. The counters of an earlier group must not be taken for those of this one.
-fn make_one(path: &Path) -> Result<(), ContainError> {
+pub(crate) fn make_one(path: &Path) -> Result<(), ContainError> {
     match fs::create_dir(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Group { unified: Some(path.to_owned()), v1: BTreeMap::new() }.close()?;
@@ -255,7 +253,7 @@ fn inherit(mount: &Path, own: &Path) -> Result<(), ContainError> {
 }
 
 /// Files of version 1 without which processes cannot enter a group.
-const FILES_OF_CPUSET: [&str; 2] = ["cpuset.cpus", "cpuset.mems"];
+pub(crate) const FILES_OF_CPUSET: [&str; 2] = ["cpuset.cpus", "cpuset.mems"];
 
 /// Fills an empty file of a group with that of the group above it.
 pub(crate) fn copy_from_above(group: &Path, name: &str) -> Result<(), ContainError> {

@@ -208,6 +208,76 @@ fn a_process_that_is_killed_below_the_limit_has_not_exceeded_it() {
 }
 
 #[test]
+fn a_script_and_a_step_have_together_the_memory_of_their_job() {
+    let Some(bench) = bench("together", Only::Both) else { return };
+    if !bench.subtree.strength().memory {
+        return skip(Requirement::ControlGroups, "no hierarchy limits memory");
+    }
+    let limits = |mib: u64| Limits { memory: Some(mib << 20), ..Limits::default() };
+    let script = bench.subtree.make_job("7.1", &limits(64)).expect("made");
+    let step = bench.subtree.make_step("7.1", "8.1", &limits(60)).expect("made");
+    assert_eq!(bench.subtree.find("7.1"), Some(script.clone()));
+    assert!(bench.subtree.find("8.1").is_some());
+    assert_eq!(bench.subtree.names().expect("readable").into_iter().collect::<Vec<_>>(), ["7.1", "8.1"]);
+    let take = "exec perl -e '$x = \"x\" x (20 << 20); sleep 1000'";
+    let mut first = shell(&script, take);
+    until("the script has its memory", || {
+        script.present_memory().expect("readable").is_none_or(|bytes| bytes >= 40 << 20)
+    });
+    // Alone it would fit.
+    let mut second = shell(&step, "exec perl -e '$x = \"x\" x (25 << 20); sleep 1000'");
+    let mut ended = None;
+    until("one of them is killed", || {
+        let over = [(&mut first, &script), (&mut second, &step)].into_iter().find_map(|(child, group)| {
+            let status = child.try_wait().expect("a child")?;
+            Some((status.signal(), group.exceeded_memory().expect("readable")))
+        });
+        ended = over;
+        over.is_some()
+    });
+    assert_eq!(ended, Some((Some(9), Some(64 << 20))), "the limit of the job ended it");
+    for (child, group) in [(&mut first, &script), (&mut second, &step)] {
+        assert_eq!(group.kill(PATIENCE).expect("killed"), 0);
+        child.wait().expect("a child");
+    }
+    script.close().expect("removed");
+    assert!(bench.subtree.names().expect("readable").contains("8.1"), "the step is still there");
+    assert_eq!(bench.subtree.find("7.1"), None, "its own processes are gone");
+    step.close().expect("removed");
+    assert!(bench.subtree.names().expect("readable").is_empty(), "the group of the job is removed with its last one");
+}
+
+#[test]
+fn steps_of_a_job_of_an_earlier_version_are_beside_it() {
+    all_kinds("earlier", |bench| {
+        let job = bench.subtree.make("7.1", &Limits::default()).expect("made");
+        assert_eq!(bench.subtree.find("7.1").as_ref(), Some(&job));
+        let step = bench.subtree.make_step("7.1", "8.1", &Limits::default()).expect("made");
+        assert_eq!(bench.subtree.find("8.1").as_ref(), Some(&step));
+        job.close().expect("removed");
+        assert_eq!(bench.subtree.find("8.1"), Some(step), "it needs no group above it");
+    });
+}
+
+#[test]
+fn a_step_is_bound_within_the_cores_of_its_job() {
+    all_kinds("bound-step", |bench| {
+        let Some(all) = bench.subtree.cores().expect("readable") else {
+            return skip(Requirement::ControlGroups, "no hierarchy of this kind binds to cores");
+        };
+        let limits = Limits { cores: Some(all.first_free(1, &Default::default()).expect("one")), ..Limits::default() };
+        let script = bench.subtree.make_job("7.1", &limits).expect("made");
+        assert_eq!(script.cores().expect("readable"), limits.cores);
+        let step = bench.subtree.make_step("7.1", "8.1", &limits).expect("made");
+        assert_eq!(step.cores().expect("readable"), limits.cores);
+        for group in [&script, &step] {
+            let mut child = shell(group, "true");
+            assert!(child.wait().expect("a child").success());
+        }
+    });
+}
+
+#[test]
 fn a_bound_group_has_its_own_cores() {
     all_kinds("bound", |bench| {
         let Some(all) = bench.subtree.cores().expect("readable") else {

@@ -201,13 +201,14 @@ pub enum Command {
         #[command(flatten)]
         reconnect: ReconnectArg,
     },
-    /// Take over the output, input, signals and exit code of a job whose lrun has ended
+    /// Take over the output, input, signals and exit code of a job or a step whose lrun has ended
     Attach {
         /// Also take the job over from an lrun that still runs, which then exits
         #[arg(long)]
         take: bool,
-        #[command(flatten)]
-        jobs: JobsArg,
+        /// A job, such as 7 or `last`, or a step, such as 7.0
+        #[arg(value_name = "JOB")]
+        job: crate::attach::Attached,
         #[command(flatten)]
         reconnect: ReconnectArg,
     },

@@ -67,8 +67,8 @@ fn run(args: Args) -> Result<u8, Failure> {
             Some(Command::Attach { .. }) if json => {
                 Err(Failure::new("`lq attach` passes the job's output on and has no JSON"))
             }
-            Some(Command::Attach { take, jobs, reconnect }) => {
-                attach::run(&jobs.selectors(), take, master, reconnect.reconnect_timeout).await
+            Some(Command::Attach { take, job, reconnect }) => {
+                attach::run(&job, take, master, reconnect.reconnect_timeout).await
             }
             Some(Command::Hold { jobs }) => hold::run((Change::Hold, "held"), &jobs.selectors(), json, master).await,
             Some(Command::Release { jobs }) => {

@@ -134,13 +134,17 @@ impl Groups {
     fn make_limited(&mut self, exec: &DoExec, limits: &Limits) -> Result<Option<Group>, ContainError> {
         let Some(subtree) = &self.subtree else { return Ok(None) };
         let name = Claim { job: exec.job.0, attempt: exec.attempt.0 }.to_string();
-        let made = subtree.make(&name, limits);
+        let make = |subtree: &Subtree| match exec.step {
+            None => subtree.make_job(&name, limits),
+            Some(of) => subtree.make_step(&Claim { job: of.job.0, attempt: of.attempt.0 }.to_string(), &name, limits),
+        };
+        let made = make(subtree);
         if made.is_err()
             && subtree.is_gone()
             && let Ok(Some(again)) = self.find()
         {
             // The service of the groups was started again.
-            return self.subtree.insert(again).make(&name, limits).map(Some);
+            return make(self.subtree.insert(again)).map(Some);
         }
         made.map(Some)
     }

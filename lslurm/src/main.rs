@@ -10,6 +10,7 @@ mod moment;
 mod partitions;
 mod sacct;
 mod salloc;
+mod sattach;
 mod sbatch;
 mod scancel;
 mod scontrol;
@@ -44,7 +45,7 @@ const COMMANDS: [SlurmCommand; 12] = [
     ("seff", |call| call.run(seff::run)),
     ("sacctmgr", |call| absent::accounts(&call)),
     ("salloc", |call| call.run(salloc::run)),
-    ("sattach", |call| absent::refuse(&call)),
+    ("sattach", |call| call.run(sattach::run)),
     ("sstat", |call| absent::refuse(&call)),
 ];
 

@@ -1,6 +1,7 @@
 //! `squeue`: lists jobs.
 
 mod columns;
+mod steps;
 
 use std::cmp::Reverse;
 
@@ -76,7 +77,8 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     let options = match call.options(&OPTIONS, true) {
         Ok((given, operands)) if operands.is_empty() => JobOptions(given),
         // The value of `--jobs` and `--steps` may be a word of its own.
-        Ok((mut given, operands)) => match given.iter_mut().rev().find(|given| given.name == "jobs") {
+        Ok((mut given, operands)) => match given.iter_mut().rev().find(|given| ["jobs", "steps"].contains(&given.name))
+        {
             Some(jobs) if jobs.value.is_empty() => {
                 jobs.value = operands.join(",");
                 JobOptions(given)
@@ -85,20 +87,21 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         },
         Err(code) => return Ok(code),
     };
-    if options.has("steps") {
-        return Err(Failure::new("--steps is not built: `lq show JOB` and `sacct -j JOB` list the steps of a job"));
-    }
     let (master, clock) = (call.master()?, Clock::system());
     let wanted = Wanted::of(&options, &master).await?;
     let (parts, title) = table(&options);
     for part in &parts {
         if let Part::Field { key, .. } = part
             && !columns::is_known(title, key)
+            && !(options.has("steps") && key == "stepid")
         {
             return Err(Failure::new(format_args!("Invalid job format specification: {key}")));
         }
     }
     let mut session = master.session().await?;
+    if options.has("steps") {
+        return steps::run(&options, &wanted, &mut session).await;
+    }
     let mut jobs = wanted.ask(&mut session, &clock).await?;
     if jobs.is_empty() && wanted.jobs.len() == 1 && options.has("jobs") && !wanted.is_known(&mut session).await? {
         limo_client::tell("slurm_load_jobs error: Invalid job id specified\n");
@@ -136,6 +139,7 @@ fn table(options: &JobOptions) -> (Vec<Part>, columns::Keys) {
     match options.0.iter().rev().find(|given| ["format", "Format"].contains(&given.name)) {
         Some(given) if given.name == "Format" => (names(&given.value), columns::Keys::Names),
         Some(given) => (letters(&given.value), columns::Keys::Letters),
+        None if options.has("steps") => (letters(steps::USUAL), columns::Keys::Letters),
         None => {
             let is_usual = !options.has("long") && !options.has("start");
             let own = std::env::var("SQUEUE_FORMAT").ok().filter(|_| is_usual);

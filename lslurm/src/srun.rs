@@ -1,5 +1,7 @@
 //! `srun`: runs a command by `lrun`, as a step inside of a job, and else as a job of its own.
 
+mod multi_prog;
+
 use std::os::unix::process::CommandExt;
 
 use limo_client::{Failure, Master, lrun, tell};
@@ -51,8 +53,8 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     if let Some(name) = NOT_HERE.iter().find(|name| own.has(name)) {
         return Err(Failure::new(format_args!("--{name} is an option of sbatch")));
     }
-    if let Some(name) = ["multi-prog", "bcast"].iter().find(|name| own.has(name)) {
-        return Err(Failure::new(format_args!("Limo has nothing like --{name}")));
+    if own.has("bcast") {
+        return Err(Failure::new("Limo has nothing like --bcast"));
     }
     let master = call.master()?;
     let variable = |name: &str| std::env::var(name).ok();
@@ -79,6 +81,10 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     for warning in &job.warnings {
         tell(&format!("srun: warning: {warning}\n"));
     }
+    let command = match own.has("multi-prog") {
+        true => multi_prog::command(&command[0], own.get("ntasks").and_then(|tasks| tasks.parse().ok()))?,
+        false => command,
+    };
     let mut program = lrun(&master);
     program.args(&job.options).arg("--").args(command);
     program.envs(job.variables.iter().map(|(name, value)| (name, value)));

@@ -1,7 +1,9 @@
-"""parsl with SlurmProvider: applications that end and fail, and the cancellation of their block. The argument names the launcher."""
+"""parsl with SlurmProvider: applications that end and fail, a block that fails, and the cancellation of the block of the applications.
+The argument names the launcher."""
 
 import subprocess
 import sys
+import time
 
 import parsl
 from parsl.executors import HighThroughputExecutor
@@ -26,6 +28,10 @@ if __name__ == "__main__":
     with parsl.load(parsl.Config(executors=[executor], strategy="none")):
         print("success", divide(2).result(timeout=100))
         print("failure", type(divide(0).exception(timeout=60)).__name__)
+        broken = provider.submit("exit 3", 1)
+        while not (status := provider.status([broken])[0]).terminal:
+            time.sleep(0.1)
+        print("broken", status.state.name)
         blocks = list(executor.blocks_to_job_id.values())
     for job in blocks:
         ended = ["lslurm", "sacct", "-nXP", "-j", job, "-o", "State"]

@@ -16,7 +16,11 @@ if __name__ == "__main__":
     print("success", executor.submit(divide, 2).result())
     print("array", [job.result() for job in executor.map_array(divide, [1, 2, 3])])
     failed = executor.submit(divide, 0)
-    print("failure", "ZeroDivisionError" in str(failed.exception()), failed.state)
+    error = "ZeroDivisionError" in str(failed.exception())
+    # The error is in a file before the job has ended.
+    while not failed.watcher.is_done(failed.job_id, mode="force"):
+        time.sleep(0.1)
+    print("failure", error, failed.state)
     endless = executor.submit(time.sleep, 1000)
     while endless.state != "RUNNING":
         time.sleep(0.1)

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use limo_requirements::{Requirement, skip};
-use limo_tests::{Cluster, Ran, Setup, finish_within, programs, until};
+use limo_tests::{Cluster, Ran, Setup, finish_within, programs, sorted_lines, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -70,6 +70,19 @@ impl Site {
         let path = script(name);
         self.run("python", &[&[path.as_str()], arguments].concat()).succeeded()
     }
+
+    /// Interrupts a client while its job runs, and checks that the client has cancelled the job.
+    fn interrupts(&self, program: &str, arguments: &[&str]) {
+        let submitter = self.cluster.submitter();
+        let client = self.command(program, arguments).spawn().expect("it is installed");
+        let job = until("the job runs", || submitter.read("running.txt").trim().parse::<u64>().ok());
+        kill(Pid::from_raw(i32::try_from(client.id()).expect("a number")), Signal::SIGINT).expect("an own child");
+        let ran = finish_within(LIMIT, client);
+        // Some clients end by the signal itself.
+        assert_ne!(ran.code, Some(0), "{ran:?}");
+        submitter.wait(job);
+        assert_eq!(submitter.state(job), "cancelled");
+    }
 }
 
 fn script(name: &str) -> String {
@@ -92,7 +105,7 @@ fn dask_jobqueue_runs_workers() {
 fn parsl(launcher: &str) {
     let Some(site) = Site::with(&["parsl"]) else { return };
     let lines = site.script("run_parsl.py", &[launcher]);
-    assert_eq!(lines, "success 21\nfailure ZeroDivisionError\ncancelled CANCELLED\n");
+    assert_eq!(lines, "success 21\nfailure ZeroDivisionError\nbroken FAILED\ncancelled CANCELLED\n");
 }
 
 #[test]
@@ -116,36 +129,47 @@ fn submitit_runs_functions_by_steps() {
 fn snakemake_runs_rules_by_steps() {
     let Some(site) = Site::with(&["snakemake", "snakemake_executor_plugin_slurm"]) else { return };
     let path = script("Snakefile");
-    let run = |rule: &'static str| {
-        let line = ["-s", &path, "--executor", "slurm", "--jobs", "2", "--latency-wait", "30"];
+    let submitter = site.cluster.submitter();
+    let line = |rule: &'static str| {
+        let line = ["-s", &path, "--executor", "slurm", "--jobs", "4", "--latency-wait", "30"];
         let quick = ["--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1"];
-        let queue = ["--default-resources", "slurm_partition=main", "runtime=5", "--", rule];
-        site.run("snakemake", &[&line[..], &quick[..], &queue[..]].concat())
+        let queue = ["--slurm-array-jobs", "part", "--default-resources", "slurm_partition=main", "runtime=5"];
+        [&line[..], &quick[..], &queue[..], &["--", rule]].concat()
     };
+    let run = |rule| site.run("snakemake", &line(rule));
     let ran = run("good");
-    assert_eq!((ran.code, site.cluster.submitter().read("good.txt").as_str()), (Some(0), "done\n"), "{ran:?}");
+    assert_eq!((ran.code, submitter.read("good.txt").as_str()), (Some(0), "done\n"), "{ran:?}");
     let ran = run("bad");
     assert!(ran.code == Some(1) && ran.stderr.contains("Error in rule bad"), "{ran:?}");
+    let ran = run("parts");
+    let tasks = sorted_lines(&submitter.read("parts.txt"));
+    assert_eq!((ran.code, tasks.as_str()), (Some(0), "1\n2\n"), "tasks of an array: {ran:?}");
+    let ran = run("bad_parts");
+    assert!(ran.code == Some(1) && ran.stderr.contains("Error in rule part"), "{ran:?}");
+    let ran = run("second");
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(submitter.read("first.txt"), submitter.read("second.txt"), "a group is one job");
+    site.interrupts("snakemake", &line("endless"));
 }
 
 #[test]
 fn executorlib_runs_functions_by_pysqa() {
     let Some(site) = Site::with(&["executorlib", "pysqa"]) else { return };
-    assert_eq!(site.script("run_executorlib.py", &[]), "success 21\nfailure ZeroDivisionError\n");
+    assert_eq!(site.script("run_executorlib.py", &[]), "success 21\nfailure ZeroDivisionError\ncancelled CANCELLED\n");
 }
 
 #[test]
 fn toil_runs_workflows() {
     let Some(site) = Site::with(&["toil"]) else { return };
     let path = script("run_toil.py");
-    let run = |by: &str| {
-        let store = format!("file:store-{by}");
-        site.run("python", &[&path, by, &store, "--batchSystem", "slurm", "--retryCount", "0"])
-    };
-    let ran = run("2");
+    let line =
+        |by: &'static str, store: &'static str| [&path, by, store, "--batchSystem", "slurm", "--retryCount", "0"];
+    let run = |by, store| site.run("python", &line(by, store));
+    let ran = run("2", "file:good");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "success 21\n"), "{}", ran.stderr);
-    let ran = run("0");
+    let ran = run("0", "file:bad");
     assert!(ran.code == Some(1) && ran.stderr.contains("ZeroDivisionError"), "{ran:?}");
+    site.interrupts("python", &line("endless", "file:endless"));
 }
 
 #[test]
@@ -162,11 +186,5 @@ fn snakemake_runs_rules_by_its_generic_executor() {
     assert_eq!((ran.code, submitter.read("good.txt").as_str()), (Some(0), "done\n"), "{ran:?}");
     let ran = site.run("snakemake", &line("bad"));
     assert!(ran.code == Some(1) && ran.stderr.contains("Error in rule bad"), "{ran:?}");
-    let endless = site.command("snakemake", &line("endless")).spawn().expect("it is installed");
-    let job = until("the job runs", || submitter.read("running.txt").trim().parse::<u64>().ok());
-    kill(Pid::from_raw(i32::try_from(endless.id()).expect("a number")), Signal::SIGINT).expect("an own child");
-    let ran = finish_within(LIMIT, endless);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    submitter.wait(job);
-    assert_eq!(submitter.state(job), "cancelled");
+    site.interrupts("snakemake", &line("endless"));
 }

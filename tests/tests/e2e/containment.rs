@@ -112,14 +112,33 @@ fn a_job_above_its_memory_is_ended_with_the_reason_and_its_neighbour_continues()
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "well\n"), "{ran:?}");
 }
 
-/// Reads the first of these files that exists, in each hierarchy of the job's group.
-fn files(job: u64, cluster: &Cluster, names: &[&str]) -> Vec<String> {
+#[test]
+fn a_step_and_the_script_share_the_memory_of_their_job() {
+    let Some(cluster) = cluster(2, &["memory"]) else { return };
+    let submitter = cluster.submitter();
+    let lrun = programs::path("lrun").display().to_string();
+    // Each of them is below 100 MiB, and both together are above. The kernel kills the larger one, or both.
+    let script = format!(
+        "perl -e '$x = \"x\" x (30 << 20); open F, \">taken\"; sleep 1000' & until [ -e taken ]; do sleep 0.01; done\n\
+         {lrun} -n 1 perl -e '$x = \"x\" x (40 << 20)'; kill $!; wait $!"
+    );
+    let ran = submitter.lrun(&["-c", "2", "--mem", "100M", "--batch", "sh", "-c", &script]);
+    assert!(ran.stderr.contains("ended by the kernel: exceeded its memory of 100 MiB"), "{ran:?}");
+    let alone = format!("{lrun} -n 1 perl -e '$x = \"x\" x (40 << 20)' && echo done");
+    let ran = submitter.lrun(&["-c", "2", "--mem", "100M", "--batch", "sh", "-c", &alone]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "done\n"), "{ran:?}");
+}
+
+/// Reads the first of these files that exists, in each hierarchy of the group of the job's processes, or of the job, which
+/// is above it.
+fn files(job: u64, cluster: &Cluster, names: &[&str], of_job: bool) -> Vec<String> {
     let subtree = groups::of(&cluster.node_state("n1")).expect("a place for groups");
     let directories = subtree.find(&format!("{job}.1")).map(|group| group.directories()).unwrap_or_default();
     let read = |directory: Vec<u8>| {
         let directory = String::from_utf8(directory).expect("UTF-8");
-        let path = directory.split_once('=').expect("a path").1;
-        let file = names.iter().find_map(|name| fs::read_to_string(format!("{path}/{name}")).ok());
+        let path = Path::new(directory.split_once('=').expect("a path").1);
+        let path = if of_job { path.parent().expect("the group of the job") } else { path };
+        let file = names.iter().find_map(|name| fs::read_to_string(path.join(name)).ok());
         file.map(|text| text.trim().to_owned())
     };
     directories.into_iter().filter_map(read).collect()
@@ -127,7 +146,7 @@ fn files(job: u64, cluster: &Cluster, names: &[&str]) -> Vec<String> {
 
 /// Reads a file of the job's group, of version 1 or 2.
 fn in_group(job: u64, cluster: &Cluster, v1: &str, v2: &str) -> Option<String> {
-    files(job, cluster, &[v1, v2]).into_iter().next()
+    files(job, cluster, &[v1, v2], true).into_iter().next()
 }
 
 #[test]
@@ -145,7 +164,7 @@ fn a_job_of_one_core_gets_no_more_than_its_time() {
     let group = groups::of(&cluster.node_state("n1")).expect("a place for groups").find(&format!("{job}.1"));
     let group = group.expect("the job runs");
     let periods = || {
-        let all = files(job, &cluster, &["cpu.stat"]);
+        let all = files(job, &cluster, &["cpu.stat"], true);
         let count = all.iter().flat_map(|text| text.lines()).find_map(|line| line.strip_prefix("nr_periods "));
         count.expect("a count").parse::<u64>().expect("a number")
     };
@@ -244,7 +263,7 @@ fn a_suspended_job_is_frozen_as_a_whole() {
     number_in(&cluster, "hidden");
     let frozen = |expected: &'static str| {
         until(&format!("frozen is {expected}"), || {
-            let text = in_group(job, &cluster, "freezer.state", "cgroup.events")?;
+            let text = files(job, &cluster, &["freezer.state", "cgroup.events"], false).into_iter().next()?;
             (text.contains(expected)).then_some(())
         });
     };
@@ -338,5 +357,5 @@ fn the_place_of_the_groups_is_made_again_if_it_was_removed() {
     let Some(cluster) = cluster(2, &[]) else { return };
     groups::of(&cluster.node_state("n1")).expect("a place for groups").leave();
     let place = cluster.submitter().lrun(&["cat", "/proc/self/cgroup"]).succeeded();
-    assert!(place.contains("/limo/") && place.contains("/1.1\n"), "{place}");
+    assert!(place.contains("/limo/") && place.contains("/1.1/script\n"), "{place}");
 }

@@ -58,6 +58,7 @@ mod queues;
 mod quota;
 mod readme;
 mod reboots;
+mod recorded;
 mod refusals;
 mod renewal;
 mod replay;

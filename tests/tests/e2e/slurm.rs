@@ -1,15 +1,13 @@
-//! Slurm's commands: calls that were recorded from clients of a real Slurm, and what those calls leave out.
+//! Slurm's commands on a cluster, beyond the calls of `recorded`.
 
-use std::collections::BTreeMap;
-use std::fs::{self, read_dir};
+use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use limo_requirements::slurm_calls;
 use limo_tests::{Cluster, Ran, Setup, Submitter, finish, until};
 use serde_json::Value;
 
 /// Runs a command of Slurm by a link of its name.
-fn slurm(submitter: &Submitter, line: &[&str]) -> Ran {
+pub fn slurm(submitter: &Submitter, line: &[&str]) -> Ran {
     let link = submitter.path("bin").join(line[0]);
     if !link.exists() {
         fs::create_dir_all(submitter.path("bin")).expect("a directory");
@@ -22,103 +20,9 @@ fn cluster() -> Cluster {
     Setup::nodes(2, 2).start()
 }
 
-fn write_script(submitter: &Submitter, name: &str, text: &str) {
+pub fn write_script(submitter: &Submitter, name: &str, text: &str) {
     fs::write(submitter.path(name), text).expect("written");
     fs::set_permissions(submitter.path(name), fs::Permissions::from_mode(0o755)).expect("own file");
-}
-
-/// Keys of the configuration that clients read.
-const READ_SETTINGS: [&str; 2] = ["MinJobAge ", "MaxArraySize "];
-
-/// Replays the calls of one client.
-struct Replay<'a> {
-    submitter: &'a Submitter,
-    /// Numbers of the jobs, by those of the recording.
-    numbers: BTreeMap<String, String>,
-}
-
-impl Replay<'_> {
-    /// Replaces numbers of jobs and directories of the recording.
-    fn own(&self, word: &str) -> String {
-        let directory = self.submitter.directory.display().to_string();
-        let number = |text: &str| self.numbers.get(text).cloned();
-        let step = || word.split_once('.').and_then(|(job, step)| Some(format!("{}.{step}", number(job)?)));
-        number(word).or_else(step).unwrap_or_else(|| word.replace("/home/user", &directory))
-    }
-
-    fn call(&mut self, call: &Value) {
-        let tool = call["tool"].as_str().expect("a tool");
-        let recorded: Vec<&str> = call["argv"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        // The call was still running when the recording ended: a step, which Limo does not have.
-        let Some(code) = call["rc"].as_i64() else { return };
-        let argv: Vec<String> = recorded.iter().map(|word| self.own(word)).collect();
-        let expected = call["out"].as_str().expect("an output");
-        let last = argv.last().expect("arguments");
-        if tool == "sbatch" && last.ends_with(".sh") {
-            let parent = std::path::Path::new(last).parent().expect("a directory");
-            fs::create_dir_all(parent).expect("a directory");
-            // The client of dask cancels its job, and the others wait for theirs.
-            let command = if recorded.len() == 1 { "sleep 1000" } else { "true" };
-            fs::write(last, format!("#!/bin/sh\n{command}\n")).expect("written");
-        }
-        if tool == "sbatch"
-            && let Some(at) = recorded.iter().position(|word| *word == "-D")
-        {
-            fs::create_dir_all(&argv[at + 1]).expect("a directory");
-        }
-        if tool == "sacct" && !expected.is_empty() {
-            self.numbers.values().for_each(|number| drop(self.submitter.lq(&["wait", number])));
-        }
-        let line: Vec<&str> = [tool].into_iter().chain(argv.iter().map(String::as_str)).collect();
-        let ran = slurm(self.submitter, &line);
-        assert_eq!(ran.code, i32::try_from(code).ok(), "{line:?}: {ran:?}");
-        let stderr = ran.stderr.replace(&self.submitter.path("bin").display().to_string(), "/usr/bin");
-        match tool {
-            "sbatch" => {
-                let number = |text: &str| text.trim().rsplit(' ').next().unwrap_or_default().to_owned();
-                self.numbers.insert(number(expected), number(&ran.stdout));
-                let own = number(&ran.stdout);
-                assert!(own.parse::<u64>().is_ok(), "{ran:?}");
-                assert_eq!(ran.stdout, expected.replace(&number(expected), &own));
-                let comments = recorded.contains(&"--comment");
-                assert_eq!(stderr, if comments { "sbatch: warning: Limo ignores --comment\n" } else { "" });
-            }
-            "scontrol" => {
-                assert!(expected.starts_with("Configuration data as of "), "only this was recorded: {expected}");
-                assert!(ran.stdout.starts_with("Configuration data as of "), "{ran:?}");
-                for key in READ_SETTINGS {
-                    assert!(ran.stdout.lines().any(|line| line.starts_with(key)), "no {key} in {ran:?}");
-                }
-            }
-            // Slurm's database learns of a job later than Limo's sacct.
-            "sacct" if expected.is_empty() && recorded.contains(&"--name") => {
-                assert_eq!(ran.stdout.lines().count(), self.numbers.len(), "{ran:?}");
-            }
-            _ => {
-                let mapped = |line: &str| match line.split_once('|') {
-                    Some((number, state)) => format!("{}|{state}\n", self.own(number)),
-                    None => format!("{line}\n"),
-                };
-                assert_eq!(ran.stdout, expected.lines().map(mapped).collect::<String>(), "{line:?}");
-                assert_eq!(stderr, call["err"].as_str().unwrap_or_default(), "{line:?}");
-            }
-        }
-    }
-}
-
-#[test]
-fn calls_of_clients_get_the_answers_of_slurm() {
-    let Some(folder) = slurm_calls() else { return };
-    let cluster = cluster();
-    let mut files: Vec<_> = read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "jsonl"));
-    assert!(!files.is_empty(), "no calls were recorded");
-    for file in files {
-        let mut replay = Replay { submitter: cluster.submitter(), numbers: BTreeMap::new() };
-        for line in fs::read_to_string(&file).expect("readable").lines() {
-            replay.call(&serde_json::from_str(line).expect("JSON"));
-        }
-    }
 }
 
 #[test]

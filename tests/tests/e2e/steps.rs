@@ -11,7 +11,14 @@ use limo_tests::{Cluster, Ran, Setup, Submitter, finish, sorted_lines, until};
 fn script(submitter: &Submitter, name: &str, text: &str) {
     let bin = submitter.path("bin");
     fs::create_dir_all(&bin).expect("a directory");
-    for (name, program) in [("lrun", "lrun"), ("srun", "lslurm"), ("sbatch", "lslurm"), ("salloc", "lslurm")] {
+    for (name, program) in [
+        ("lrun", "lrun"),
+        ("srun", "lslurm"),
+        ("sbatch", "lslurm"),
+        ("salloc", "lslurm"),
+        ("squeue", "lslurm"),
+        ("sattach", "lslurm"),
+    ] {
         if !bin.join(name).exists() {
             symlink(limo_tests::programs::path(program), bin.join(name)).expect("a link");
         }
@@ -210,6 +217,56 @@ fn srun_and_salloc_run_steps() {
     let outside = slurm(submitter, &["srun", "--jobid", "6", "-n", "1", "sh", "-c", "echo $LIMO_JOB_ID"]);
     assert_eq!(outside.succeeded(), "6\n");
     submitter.lq(&["cancel", "6"]).succeeded();
+}
+
+#[test]
+fn running_steps_are_listed_and_taken_over() {
+    let cluster = Setup::nodes(1, 2).start();
+    let submitter = cluster.submitter();
+    let step = "touch begun; until [ -e go ]; do sleep 0.01; done; echo out; exit 5";
+    let job = format!("lrun -n 1 -J named sh -c '{step}'; echo $? >code; until [ -e over ]; do sleep 0.01; done\n");
+    script(submitter, "job.sh", &job);
+    let job = submitter.detach(&["-c", "2", "-J", "of", "--batch", "./job.sh"]);
+    until("the step runs", || submitter.path("begun").exists().then_some(()));
+    let list = |line: &[&str]| slurm(submitter, &[&["squeue", "-s"], line].concat());
+    let title = "         STEPID     NAME PARTITION     USER      TIME NODELIST\n";
+    let text = list(&[]).succeeded();
+    assert!(
+        text.starts_with(&format!("{title}            1.0    named      main")) && text.ends_with(" n1\n"),
+        "{text}"
+    );
+    assert_eq!(list(&["-h", "-o", "%i|%j|%N", "-j", "1"]).succeeded(), "1.0|named|n1\n");
+    assert_eq!(list(&["-h", "-O", "StepID:", "1.0,1.1"]).succeeded(), "1.0\n");
+    assert_eq!(list(&["-h", "1.1"]).succeeded(), "");
+    let wrong = list(&["1"]);
+    assert_eq!((wrong.code, wrong.stderr.as_str()), (Some(1), "squeue: error: Invalid job_step id: 1\n"));
+    let none = slurm(submitter, &["sattach", "1.7"]);
+    assert!(none.code == Some(1) && none.stderr.contains("job 1 has no step 7: it has had 1"), "{none:?}");
+    let refused = submitter.lq(&["attach", "1.0"]);
+    assert!(refused.stderr.contains("its lrun is connected"), "{refused:?}");
+    let mut attach = submitter.command_of(&submitter.path("bin").join("sattach"), &["1.0"]);
+    let attached = attach.spawn().expect("a link");
+    until("the first client is told", || submitter.path("code").exists().then_some(()));
+    fs::write(submitter.path("go"), "").expect("written");
+    let ran = finish(attached);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(5), "out\n"), "{}", ran.stderr);
+    assert_eq!(list(&["-h"]).succeeded(), "");
+    fs::write(submitter.path("over"), "").expect("written");
+    assert_eq!(submitter.wait(job), Some(0));
+}
+
+#[test]
+fn each_task_of_srun_may_have_its_own_program() {
+    let cluster = Setup::nodes(2, 2).start();
+    let submitter = cluster.submitter();
+    script(submitter, "job.sh", "");
+    fs::write(submitter.path("tasks.conf"), "# programs\n0 echo first %t\n1-2 sh -c 'echo \"other $0 $1\"' %t %o\n")
+        .expect("written");
+    let ran = slurm(submitter, &["srun", "-N", "2", "-n", "3", "-l", "--multi-prog", "tasks.conf"]);
+    assert_eq!(sorted_lines(&ran.succeeded()), "0: first 0\n1: other 1 0\n2: other 2 1\n");
+    let ran = slurm(submitter, &["srun", "-n", "4", "--multi-prog", "tasks.conf"]);
+    let words = "srun: fatal: tasks.conf: no record for task id 3\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), words));
 }
 
 #[test]
