@@ -15,7 +15,7 @@ use crate::states;
 pub struct Ended(BTreeMap<JobState, u64>);
 
 impl Ended {
-    /// JobCounts a job that is over. An array is counted by its tasks, and a step is part of its job.
+    /// Counts a job that is over. An array is counted by its tasks, and a step is part of its job.
     pub(super) fn count(&mut self, report: &JobReport) {
         if report.array.is_none() && report.step.is_none() {
             *self.0.entry(report.state).or_default() += 1;
@@ -23,7 +23,7 @@ impl Ended {
     }
 }
 
-/// JobCounts of the jobs that are not over. They hold for a while that grows with their number, so that counting a long queue
+/// Counts of the jobs that are not over. They hold for a while that grows with their number, so that counting a long queue
 /// takes little of the loop's time.
 #[derive(Debug, Default)]
 pub struct JobCounts {
