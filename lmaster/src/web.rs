@@ -4,6 +4,7 @@
 
 mod act;
 mod api;
+mod cached;
 mod documents;
 mod draw;
 mod entrance;
@@ -31,21 +32,31 @@ use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use limo_proto::{Principal, Socket, WebReport};
+use limo_proto::{NodeReport, NodesQuery, Principal, Socket, WebReport};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::controller::Figures;
-use crate::listen::Door;
+use crate::listen::{Admission, ConnectionLimits, Door};
+use cached::Cached;
 use entrance::Entrance;
 use error::ApiError;
 use events::Events;
 use keys::Keys;
 pub use metrics::Timings;
 
-/// Most connections at a time; others wait to be accepted.
-const CONNECTIONS: usize = 256;
+/// Most connections of all users at a time, of which others wait to be accepted, and of one user, whose others are
+/// refused.
+const CONNECTIONS: usize = 384;
+const CONNECTIONS_PER_USER: usize = 96;
+
+/// User id of callers whom the kernel does not know, which is that of no user.
+const UNKNOWN: u32 = u32::MAX;
+
+/// Time for which the figures of the cluster and the reports of its nodes are shared by all who ask.
+const FRESH: Duration = Duration::from_millis(500);
 
 /// Longest time for a request with its answer, apart from streams of events.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -56,8 +67,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The currency of all prices and costs.
 const CURRENCY: &str = "EUR";
 
-/// The way back to a caller who wants figures. With them go the numbers of connected nodes and clients.
-pub type Asker = oneshot::Sender<(Figures, (usize, usize))>;
+/// Figures of one moment, and the numbers of connected nodes and clients.
+pub type Snapshot = (Figures, (usize, usize));
+
+/// The way back to a caller who wants figures.
+pub type Asker = oneshot::Sender<Snapshot>;
 
 struct Web {
     /// Names under which a browser of this machine reaches the server.
@@ -65,6 +79,9 @@ struct Web {
     /// Has room for one caller; others wait for it.
     askers: Sender<Asker>,
     timings: Timings,
+    figures: Cached<Snapshot>,
+    /// All nodes by name.
+    nodes: Cached<Vec<NodeReport>>,
     entrance: Entrance,
     events: Events,
     keys: Arc<Keys>,
@@ -117,7 +134,8 @@ pub fn start(address: SocketAddr, timings: Timings, door: Door) -> Result<(Page,
     let entrance = Entrance::new(door, tokio::runtime::Handle::current());
     let keys = Arc::<Keys>::default();
     let page = Page { address: bound, keys: Arc::clone(&keys) };
-    let web = Arc::new(Web { hosts, askers, timings, entrance, events: Events::default(), keys });
+    let (figures, nodes) = (Cached::new(FRESH), Cached::new(FRESH));
+    let web = Arc::new(Web { hosts, askers, timings, figures, nodes, entrance, events: Events::default(), keys });
     let serve = move || {
         runtime.block_on(async {
             match TcpListener::from_std(listener) {
@@ -133,6 +151,12 @@ pub fn start(address: SocketAddr, timings: Timings, door: Door) -> Result<(Page,
     Ok((page, asked))
 }
 
+/// Returns the limits of places that users share.
+fn admission(users: usize, per_user: usize) -> Admission {
+    // The places are taken at once, so nobody greets.
+    Admission::new(ConnectionLimits { per_user, ungreeted_per_user: 0, users, greeting_time: PATIENCE })
+}
+
 async fn accept(listener: TcpListener, web: Arc<Web>) {
     let router = Router::new()
         .route("/metrics", get(metrics))
@@ -142,14 +166,15 @@ async fn accept(listener: TcpListener, web: Arc<Web>) {
         .layer(middleware::from_fn_with_state(Arc::clone(&web), only_here))
         .with_state(web);
     let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let admission = admission(CONNECTIONS, CONNECTIONS_PER_USER);
     loop {
         // The semaphore is never closed.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, _)) => {
-                let router = router.clone();
+                let (router, admission) = (router.clone(), admission.clone());
                 tokio::spawn(async move {
-                    serve(stream, router).await;
+                    serve(stream, router, &admission).await;
                     drop(place);
                 });
             }
@@ -162,10 +187,19 @@ async fn accept(listener: TcpListener, web: Arc<Web>) {
 }
 
 /// Answers one request. A slow or broken request gets no answer.
-async fn serve(stream: TcpStream, router: Router) {
+async fn serve(stream: TcpStream, router: Router, admission: &Admission) {
     let socket = Socket::from(stream);
     let user = socket.principal().await.ok().flatten();
-    let Socket::Tcp(stream) = socket else { return };
+    let Socket::Tcp(mut stream) = socket else { return };
+    let Ok(_place) = admission.take(user.map_or(UNKNOWN, |user| user.uid), false) else {
+        let answer = format!(
+            "HTTP/1.1 429 Too Many Requests\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n\
+             a user may have {CONNECTIONS_PER_USER} connections at a time\n"
+        );
+        // A new connection has room for these few bytes, so this does not wait; the caller may have gone.
+        let _ = stream.write_all(answer.as_bytes()).await;
+        return;
+    };
     let caller = WebCaller { user, watches: Arc::default() };
     let watches = Arc::clone(&caller.watches);
     let mut http = http1::Builder::new();
@@ -210,20 +244,36 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
     img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 impl Web {
-    /// Asks the loop for figures of one moment; also returns the numbers of connected nodes and clients. `None` if the
-    /// master is stopping.
-    async fn figures(&self) -> Option<(Figures, (usize, usize))> {
-        let (asker, answer) = oneshot::channel();
-        self.askers.send(asker).await.ok()?;
-        answer.await.ok()
+    /// Returns figures that are at most [`FRESH`] old. `None` if the master is stopping.
+    async fn figures(&self) -> Option<Arc<Snapshot>> {
+        let ask = async || {
+            let (asker, answer) = oneshot::channel();
+            self.askers.send(asker).await.map_err(drop)?;
+            answer.await.map_err(drop)
+        };
+        self.figures.get(Instant::now(), ask).await.ok()
+    }
+
+    /// Returns reports of all nodes, by name, that are at most [`FRESH`] old. They are equal for all users.
+    async fn nodes(&self, caller: &WebCaller) -> Result<Arc<Vec<NodeReport>>, ApiError> {
+        // A caller whose connections are at their limit waits here, and not while others wait for its answer.
+        let mut line = self.entrance.connect(caller).await?;
+        let ask = async || {
+            let refused = |error| ApiError::of(error, StatusCode::BAD_REQUEST);
+            let mut nodes = line.ask(NodesQuery).await.map_err(refused)?;
+            nodes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+            Ok(nodes)
+        };
+        self.nodes.get(Instant::now(), ask).await
     }
 }
 
 async fn metrics(State(web): State<Arc<Web>>) -> Response {
-    let Some((figures, connections)) = web.figures().await else {
+    let Some(snapshot) = web.figures().await else {
         return (StatusCode::SERVICE_UNAVAILABLE, "the master is stopping\n").into_response();
     };
-    match metrics::text(&figures, connections, &web.timings) {
+    let (figures, connections) = &*snapshot;
+    match metrics::text(figures, *connections, &web.timings) {
         Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
         Err(error) => {
             tracing::error!(%error, "the metrics cannot be written");

@@ -1,10 +1,11 @@
-//! Figures of the cluster at one time, for metrics. Making them takes one look at each node and each job that is not over.
+//! Figures of the cluster at one time, for the page and metrics. Making them takes one look at each node, and now and then at
+//! each job that is not over.
 
 use std::collections::BTreeMap;
 
-use limo_model::{Meter, Power, Span};
+use limo_model::{Meter, Power, Span, Time};
 use limo_proto::{JobReport, JobState, NodeState, Status};
-use limo_sched::{Node, Phase};
+use limo_sched::{Core, Node, Phase};
 
 use super::Controller;
 use crate::states;
@@ -19,6 +20,37 @@ impl Ended {
         if report.array.is_none() && report.step.is_none() {
             *self.0.entry(report.state).or_default() += 1;
         }
+    }
+}
+
+/// Counts of the jobs that are not over. They hold for a while that grows with their number, so that counting a long queue
+/// takes little of the loop's time.
+#[derive(Debug, Default)]
+pub struct JobCounts {
+    at: Option<Time>,
+    jobs: BTreeMap<JobState, u64>,
+    waiting: BTreeMap<&'static str, u64>,
+}
+
+impl JobCounts {
+    /// Returns the counts as of now, or the last ones while they hold: 5 s with 100,000 jobs.
+    fn of(&mut self, core: &Core, now: Time) -> &Self {
+        if !self.hold(now) {
+            *self = Self { at: Some(now), ..Self::default() };
+            for (_, job) in core.jobs().filter(|(id, _)| core.array(*id).is_none()) {
+                *self.jobs.entry(states::of_job(job)).or_default() += 1;
+                if let Phase::Waiting(told) = &job.phase {
+                    *self.waiting.entry(told.as_ref().map_or("undecided", |wait| wait.kind())).or_default() += 1;
+                }
+            }
+        }
+        self
+    }
+
+    fn hold(&self, now: Time) -> bool {
+        let count = self.jobs.values().sum::<u64>();
+        let life = Span::from_ms(i64::try_from(count / 20).unwrap_or(i64::MAX));
+        self.at.is_some_and(|at| at <= now && now - at < life)
     }
 }
 
@@ -73,16 +105,11 @@ pub struct Figures {
 }
 
 impl Controller {
-    /// Returns the present figures; changes nothing.
-    pub fn figures(&self) -> Figures {
+    /// Returns the present figures; changes nothing but the counts of jobs.
+    pub fn figures(&mut self) -> Figures {
+        let JobCounts { jobs, waiting, .. } = self.counts.of(&self.tx.core, self.tx.now);
+        let (jobs, waiting) = (jobs.clone(), waiting.clone());
         let core = &self.tx.core;
-        let (mut jobs, mut waiting) = (BTreeMap::new(), BTreeMap::new());
-        for (_, job) in core.jobs().filter(|(id, _)| core.array(*id).is_none()) {
-            *jobs.entry(states::of_job(job)).or_default() += 1;
-            if let Phase::Waiting(told) = &job.phase {
-                *waiting.entry(told.as_ref().map_or("undecided", |wait| wait.kind())).or_default() += 1;
-            }
-        }
         let sums = core.sums();
         Figures {
             status: self.status(),
@@ -113,5 +140,24 @@ impl Controller {
             cores: node.units().map(|(_, unit)| unit.cores).sum(),
             cores_used: node.units().map(|(id, _)| core.cores_used(id)).sum(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_of_a_long_queue_hold_for_a_while() {
+        let at = |ms: i64| Time::from_unix_ms(ms);
+        let counts = |count: u64| JobCounts {
+            at: Some(at(1_000)),
+            jobs: [(JobState::Waiting, count - 1), (JobState::Running, 1)].into(),
+            waiting: BTreeMap::new(),
+        };
+        assert!(!JobCounts::default().hold(at(0)));
+        assert!(!counts(10).hold(at(1_000)), "few jobs are counted each time");
+        assert!(counts(100_000).hold(at(5_999)) && !counts(100_000).hold(at(6_000)));
+        assert!(!counts(100_000).hold(at(999)), "the clock was set back");
     }
 }

@@ -95,8 +95,8 @@ use commits::Commits;
 pub use exchange::{Effect, Input};
 use faults::Fault;
 pub use feeds::{KEPT as KEPT_PRICES, News};
-use figures::Ended;
 pub use figures::{DrawSource, Figures, NodeFigures};
+use figures::{Ended, JobCounts};
 use grid::Grid;
 pub use grid::KEPT as KEPT_GRID;
 pub use history::Found;
@@ -105,6 +105,7 @@ use liveness::Liveness;
 pub use lookup::{Question, Reply};
 use metering::Metering;
 use node_peer::NodeLinks;
+use plan::Planned;
 use predictor::{LoadModel, Predictions};
 use questions::Questions;
 use reboots::Reboots;
@@ -189,7 +190,9 @@ pub struct Controller {
     reboots: Reboots,
     questions: Questions,
     predictions: Predictions,
+    planned: Planned,
     ended: Ended,
+    counts: JobCounts,
     hook_turns: Arc<HookTurns>,
 }
 
@@ -222,6 +225,8 @@ impl Controller {
             reboots: Reboots::default(),
             questions: Questions::default(),
             predictions: Predictions::default(),
+            planned: Planned::default(),
+            counts: JobCounts::default(),
             ended: Ended::default(),
             hook_turns: Arc::default(),
         };

@@ -1,6 +1,6 @@
 //! The future of the cluster: limits, prices, and the starts that the policy plans.
 
-use limo_model::{Band, Time};
+use limo_model::{Band, Span, Time};
 use limo_proto::{Answer, PlanQuery, PlanReport, PlannedJob, STARTS_LIMIT, STEPS_LIMIT, encoded_len};
 
 use super::pages::PAGE;
@@ -15,8 +15,23 @@ impl Serve for PlanQuery {
     }
 }
 
+/// Time for which planned starts are shared by all who ask: making them costs as much as a round.
+const FRESH: Span = Span::from_ms(1_000);
+
+/// The starts that were planned last, for one moment.
+#[derive(Debug, Default)]
+pub struct Planned {
+    at: Option<Time>,
+    starts: Vec<PlannedJob>,
+    more: u32,
+}
+
 impl Controller {
-    fn plan(&self, PlanQuery { from, until }: PlanQuery) -> PlanReport {
+    fn plan(&mut self, PlanQuery { from, until }: PlanQuery) -> PlanReport {
+        let now = self.tx.now;
+        if !self.planned.at.is_some_and(|at| at <= now && now - at < FRESH) {
+            self.planned = self.planned_now();
+        }
         let core = &self.tx.core;
         let clock = core.clock();
         // Curves of limits and prices have times of the core.
@@ -31,9 +46,20 @@ impl Controller {
             std::iter::once(first).chain(prices.changes(from).map(|(at, price)| (at, price.copied())))
         });
         let prices = prices.take_while(|(at, _)| is_before(at)).take(STEPS_LIMIT);
+        PlanReport {
+            limits: limits.into_iter().map(|(at, band)| (clock.shown(at), band)).collect(),
+            prices: prices.map(|(at, price)| (clock.shown(at), price)).collect(),
+            starts: self.planned.starts.clone(),
+            more: self.planned.more,
+        }
+    }
+
+    fn planned_now(&self) -> Planned {
+        let (core, now) = (&self.tx.core, self.tx.now);
+        let clock = core.clock();
         let mut starts = Vec::new();
         let (mut size, mut more) = (0, 0);
-        let mut planned: Vec<_> = core.planned_starts(self.tx.now).collect();
+        let mut planned: Vec<_> = core.planned_starts(now).collect();
         planned.sort_by_key(|(job, start)| (start.at, *job));
         for (id, start) in planned {
             let Some(job) = core.job(id) else { continue };
@@ -52,11 +78,6 @@ impl Controller {
                 starts.push(planned);
             }
         }
-        PlanReport {
-            limits: limits.into_iter().map(|(at, band)| (clock.shown(at), band)).collect(),
-            prices: prices.map(|(at, price)| (clock.shown(at), price)).collect(),
-            starts,
-            more,
-        }
+        Planned { at: Some(now), starts, more }
     }
 }

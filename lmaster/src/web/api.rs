@@ -12,7 +12,7 @@ use limo_json::{ChangeJson, Clock, EnergyJson, ExplanationJson, JobJson, NodeJso
 use limo_model::{JobId, Span, Time};
 use limo_proto::{
     ChangesQuery, EnergyBy, EnergyQuery, ExplainQuery, Finished, JobFilter, JobOrder, JobQuery, JobReport, JobState,
-    ListingQuery, NodesQuery, PlanQuery, ReadingsQuery,
+    ListingQuery, NodeReport, PlanQuery, ReadingsQuery,
 };
 use serde::Serialize;
 
@@ -94,14 +94,14 @@ async fn description() -> Response {
 
 async fn overview(State(web): State<Arc<Web>>, uri: Uri) -> Result<Response, ApiError> {
     Parameters::of(&uri)?.end()?;
-    let (figures, _) = web.figures().await.ok_or_else(ApiError::stopping)?;
-    json(&OverviewJson::new(&figures))
+    let snapshot = web.figures().await.ok_or_else(ApiError::stopping)?;
+    json(&OverviewJson::new(&snapshot.0))
 }
 
 async fn map(State(web): State<Arc<Web>>, uri: Uri) -> Result<Response, ApiError> {
     Parameters::of(&uri)?.end()?;
-    let (figures, _) = web.figures().await.ok_or_else(ApiError::stopping)?;
-    json(&MapJson::new(&figures))
+    let snapshot = web.figures().await.ok_or_else(ApiError::stopping)?;
+    json(&MapJson::new(&snapshot.0))
 }
 
 async fn events(State(web): State<Arc<Web>>, Extension(caller): Extension<WebCaller>) -> Result<Response, ApiError> {
@@ -219,16 +219,15 @@ async fn nodes(
     let limit = query.number("limit", 1..=MOST_ROWS)?.unwrap_or(ROWS) as usize;
     let after = query.one("cursor")?;
     query.end()?;
-    let refused = |error| ApiError::of(error, StatusCode::BAD_REQUEST);
-    let mut all = web.entrance.connect(&caller).await?.ask(NodesQuery).await.map_err(refused)?;
-    all.retain(|node| {
+    let all = web.nodes(&caller).await?;
+    let first = after.map_or(0, |after| all.partition_point(|node| node.name <= after));
+    let mut found = all[first..].iter().filter(|node| {
         (names.is_empty() || names.contains(&node.name))
             && (states.is_empty() || states.iter().any(|state| state == node.state.name()))
-            && after.as_ref().is_none_or(|after| node.name > *after)
     });
-    all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    let cursor = (all.len() > limit).then(|| all[limit - 1].name.clone());
-    let nodes = all.iter().take(limit).map(NodeJson::from).collect();
+    let page: Vec<&NodeReport> = found.by_ref().take(limit).collect();
+    let cursor = page.last().filter(|_| found.next().is_some()).map(|last| last.name.clone());
+    let nodes = page.into_iter().map(NodeJson::from).collect();
     json(&NodesPageJson { schema: SCHEMA, nodes, cursor })
 }
 

@@ -1,9 +1,9 @@
 //! The API of a running master: its answers are those of `lq --json`, and as its description says.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use limo_tests::{Cluster, STRANGER, Setup, Stranger, until};
 use serde_json::Value;
@@ -203,6 +203,27 @@ fn wrong_requests_are_refused_with_a_reason() {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 405") && answer.contains("this method is not possible"), "{answer}");
+}
+
+#[test]
+fn a_greedy_user_does_not_keep_others_from_the_page() {
+    let Some(_) = Stranger::new() else { return };
+    let cluster = Setup::nodes(1, 1).master(&["--web", "127.0.0.1:0"]).start();
+    let address = address(&cluster);
+    // More silent connections than the master has for all users; the last is refused at once.
+    let open = format!("for i in {{1..500}}; do exec {{fd}}<>/dev/tcp/{}; done", address.replace(':', "/"));
+    let script = format!("ulimit -n 1024; {open}; read -r line <&$fd; echo \"$line\"; cat");
+    let mut greedy = Command::new("bash");
+    greedy.args(["-c", &script]).uid(STRANGER).gid(STRANGER).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut greedy = greedy.spawn().expect("bash runs");
+    let mut said = BufReader::new(greedy.stdout.take().expect("piped"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("a line");
+    assert_eq!(line.trim_end(), "HTTP/1.1 429 Too Many Requests");
+    // Its connections are still open.
+    assert_eq!(ask(&address, "/overview")["nodes"]["up"], 1);
+    drop(greedy.stdin.take());
+    greedy.wait().expect("it ends");
 }
 
 #[test]

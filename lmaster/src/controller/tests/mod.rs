@@ -25,6 +25,7 @@ mod multi_node;
 mod nodes;
 mod owners;
 mod parts;
+mod plans;
 mod policies;
 mod predictor;
 mod privacy;

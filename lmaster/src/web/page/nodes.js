@@ -50,10 +50,10 @@ function paint(canvas, map, by) {
 
 function note(map, by) {
   if (by === "state") return "blue: up, amber: drained, red: unreachable or lost, orange: suspect, violet: its owner is there, grey: asleep";
-  if (by === "cap") return `darker: a higher cap, at most ${watts(Math.max(...map.cap_w.map((cap) => cap ?? 0)))}; empty: no cap`;
-  if (by === "cores") return "darker: more of its cores are in use";
+  if (by === "cap") return `stronger: a higher cap, at most ${watts(Math.max(...map.cap_w.map((cap) => cap ?? 0)))}; empty: no cap`;
+  if (by === "cores") return "stronger: more of its cores are in use";
   const ways = [...new Set(map.how)].join(" and ") || "unknown";
-  return `darker: more draw, at most ${watts(Math.max(...map.draw_w, 0))}; ${ways}`;
+  return `stronger: more draw, at most ${watts(Math.max(...map.draw_w, 0))}; ${ways}`;
 }
 
 function row(node) {
