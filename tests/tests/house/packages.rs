@@ -57,7 +57,7 @@ const HOUSE: [(&str, &[&str]); 32] = [
     ("lab", &["model", "program", "profiles", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
     ("tests", &["model", "containment", "sched", "proto", "journal", "power", "requirements"]),
-    ("xtask", &["model", "program", "sched", "proto", "profiles", "plot", "journal", "power", "requirements"]),
+    ("xtask", &["model", "program", "sched", "proto", "profiles", "plot", "journal", "power", "requirements", "tests"]),
 ];
 
 /// Crates that `model` and `sched` may use.

@@ -185,7 +185,7 @@ pub async fn round(site: &Site) -> Result<Part> {
 }
 
 /// Submits jobs of 64 shapes over several connections, without waiting for each answer.
-async fn queue(address: &str, count: usize) -> Result<()> {
+pub async fn queue(address: &str, count: usize) -> Result<()> {
     const CALLERS: usize = 8;
     const AHEAD: usize = 64;
     let mut tasks: JoinSet<Result<()>> = JoinSet::new();
@@ -233,7 +233,7 @@ enum Order {
 }
 
 /// Nodes that start their jobs at once, and end a job on request.
-struct Crowd {
+pub struct Crowd {
     orders: Vec<tokio::sync::mpsc::UnboundedSender<Order>>,
     started: Arc<AtomicUsize>,
     acknowledged: tokio::sync::Mutex<tokio::sync::mpsc::UnboundedReceiver<Instant>>,
@@ -241,7 +241,7 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn start(lines: Vec<Line>) -> Self {
+    pub fn start(lines: Vec<Line>) -> Self {
         let started = Arc::new(AtomicUsize::new(0));
         let (acknowledging, acknowledged) = tokio::sync::mpsc::unbounded_channel();
         let (mut orders, mut nodes) = (Vec::new(), JoinSet::new());
@@ -254,7 +254,7 @@ impl Crowd {
     }
 
     /// Waits until no further job starts.
-    async fn settle(&self, cluster: &Cluster<'_>) -> Result<()> {
+    pub async fn settle(&self, cluster: &Cluster<'_>) -> Result<()> {
         let begin = Instant::now();
         let mut last = (usize::MAX, 0.0);
         loop {
@@ -270,7 +270,7 @@ impl Crowd {
     }
 
     /// Ends a job, and waits until the end and its effects are durable. Returns the time in milliseconds.
-    async fn end_one(&self, turn: usize) -> Result<f64> {
+    pub async fn end_one(&self, turn: usize) -> Result<f64> {
         let mut acknowledged = self.acknowledged.lock().await;
         // Moves from one part of the nodes to another, so that each keeps jobs.
         let order = &self.orders[turn * 7919 % self.orders.len()];
@@ -280,7 +280,7 @@ impl Crowd {
         Ok(at.context("the nodes have gone")?.duration_since(begin).as_secs_f64() * 1000.0)
     }
 
-    fn stop(mut self) {
+    pub fn stop(mut self) {
         self.nodes.abort_all();
     }
 }
@@ -327,7 +327,7 @@ async fn node(
 }
 
 /// Returns the durations of the master's rounds from its log, in microseconds.
-fn rounds(log: &Path) -> Result<Vec<f64>> {
+pub fn rounds(log: &Path) -> Result<Vec<f64>> {
     let text = fs::read_to_string(log).with_context(|| format!("cannot read {}", log.display()))?;
     let took = |line: &str| serde_json::from_str::<serde_json::Value>(line).ok()?["round_us"].as_f64();
     Ok(text.lines().filter_map(took).collect())

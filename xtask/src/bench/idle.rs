@@ -58,7 +58,7 @@ struct Idle {
 }
 
 /// Requests the metrics several times; returns the median time of an answer in milliseconds.
-async fn scrape(web: &str, nodes: usize) -> Result<f64> {
+pub async fn scrape(web: &str, nodes: usize) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..20 {
         let begin = Instant::now();

@@ -2,13 +2,14 @@
 //! and with the figures of other programs, measured alternately in the same run, because the speed of a machine varies.
 //! The benchmark is not a test: it prints a missed target without failing.
 //!
-//! [`crowd`] and [`idle`] have nodes without machines, [`submissions`] a master without nodes, [`commands`] whole clusters.
+//! [`crowd`], [`idle`] and [`page`] have nodes without machines, [`submissions`] a master without nodes, [`commands`] whole clusters.
 
 mod caller;
 mod commands;
 mod crowd;
 mod figure;
 mod idle;
+mod page;
 mod relay;
 mod site;
 mod slurm;
@@ -44,7 +45,7 @@ pub struct Arguments {
     /// Connect over TLS; only for `true`, `submissions`, `arrays` and `stdio`
     #[arg(long)]
     tls: bool,
-    /// Policy of the part `round`
+    /// Policy of the parts `round` and `page`
     #[arg(long, value_name = "NAME", default_value = "limo")]
     policy: String,
 }
@@ -66,6 +67,8 @@ enum Name {
     Round,
     /// 10,000 idle nodes
     Idle,
+    /// The page with 10,000 nodes and 100,000 jobs
+    Page,
     /// Acknowledged jobs that survive a crash
     Survive,
 }
@@ -145,6 +148,7 @@ async fn measure(site: &Site, name: Name) -> Result<Part> {
         Name::Million => submissions::million(site).await,
         Name::Round => crowd::round(site).await,
         Name::Idle => idle::idle(site).await,
+        Name::Page => page::page(site).await,
         Name::Survive => submissions::survive(site).await,
     }
 }

@@ -22,7 +22,7 @@ pub struct Site {
     pub slurm: Option<Slurm>,
     /// Directory of this process's certificate, if the clusters use TLS.
     pub tls: Option<PathBuf>,
-    /// Policy of the part about rounds.
+    /// Policy of the parts about rounds and the page.
     pub policy: String,
 }
 

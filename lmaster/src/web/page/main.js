@@ -56,6 +56,8 @@ async function open(focus) {
   if (tick && newest) tick(newest);
   if (focus) place.focus();
   document.body.dataset.ready = pathname;
+  // The second frame has the charts, which draw when their size is known.
+  if (mine === 1) requestAnimationFrame(() => requestAnimationFrame(() => performance.mark("shown")));
 }
 
 // Goes to another address within the page.
