@@ -248,18 +248,20 @@ impl Web {
             self.askers.send(asker).await.map_err(drop)?;
             answer.await.map_err(drop)
         };
-        self.figures.get(ask).await.ok()
+        self.figures.get(Instant::now(), ask).await.ok()
     }
 
     /// Returns reports of all nodes, by name, that are at most [`FRESH`] old. They are equal for all users.
     async fn nodes(&self, caller: &WebCaller) -> Result<Arc<Vec<NodeReport>>, ApiError> {
+        // A caller whose connections are at their limit waits here, and not while others wait for its answer.
+        let mut line = self.entrance.connect(caller).await?;
         let ask = async || {
             let refused = |error| ApiError::of(error, StatusCode::BAD_REQUEST);
-            let mut nodes = self.entrance.connect(caller).await?.ask(NodesQuery).await.map_err(refused)?;
+            let mut nodes = line.ask(NodesQuery).await.map_err(refused)?;
             nodes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
             Ok(nodes)
         };
-        self.nodes.get(ask).await
+        self.nodes.get(Instant::now(), ask).await
     }
 }
 

@@ -1,5 +1,5 @@
 //! Lists of unfinished jobs in an order, a page at a time. A page takes one look at each job, in slices, and keeps only
-//! as many jobs as the page has.
+//! as many jobs as the page has. In order of their numbers, it looks at no job before or behind the page.
 
 use std::collections::BTreeSet;
 
@@ -33,11 +33,22 @@ pub(super) struct Listing {
 impl Serve for ListingQuery {
     fn serve(self, controller: &mut Controller, peer: PeerId) {
         let query = Self { limit: self.limit.clamp(1, LIMIT), ..self };
-        controller.tell_pages(peer, Cursor::listing(Listing { query, next: JobId(0), best: BTreeSet::new() }));
+        let next = query.after.filter(|_| in_turn(&query)).map_or(JobId(0), |(_, job)| job);
+        controller.tell_pages(peer, Cursor::listing(Listing { query, next, best: BTreeSet::new() }));
     }
 }
 
+/// Returns true if jobs come in the order of the list.
+fn in_turn(query: &ListingQuery) -> bool {
+    query.order == JobOrder::Number && !query.descending
+}
+
 impl Listing {
+    /// Returns true if no further job can be on the page.
+    fn is_full(&self) -> bool {
+        in_turn(&self.query) && self.best.len() > self.query.limit as usize
+    }
+
     fn add(&mut self, found: (i64, JobId)) {
         let ListingQuery { after, descending, limit, .. } = &self.query;
         let is_later = |after: &(i64, JobId)| if *descending { found < *after } else { found > *after };
@@ -74,6 +85,9 @@ impl Controller {
                 }
             }
             listing.add((self.value(listing.query.order, job), id));
+            if listing.is_full() {
+                return true;
+            }
             if reports >= REPORTS {
                 break;
             }
@@ -113,5 +127,25 @@ impl Controller {
         // A job may have ended since its slice.
         let report = |id: JobId| Some(self.job_report(id, self.tx.core.job(id)?));
         Answer::History { jobs: ids.into_iter().filter_map(report).collect(), more: best.len() > limit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use limo_proto::JobFilter;
+
+    use super::*;
+
+    #[test]
+    fn only_a_list_by_number_ends_before_the_last_job() {
+        let is_full = |order, descending, jobs: u64| {
+            let query = ListingQuery { filter: JobFilter::default(), order, descending, after: None, limit: 2 };
+            let mut listing = Listing { query, next: JobId(0), best: BTreeSet::new() };
+            (1..=jobs).for_each(|job| listing.add((0, JobId(job))));
+            listing.is_full()
+        };
+        assert!(!is_full(JobOrder::Number, false, 2), "no job shows that a page follows");
+        assert!(is_full(JobOrder::Number, false, 3));
+        assert!(!is_full(JobOrder::Number, true, 3) && !is_full(JobOrder::Start, false, 3));
     }
 }

@@ -1,6 +1,6 @@
 //! The planned starts, which all who ask share for a second.
 
-use limo_proto::PlanQuery;
+use limo_proto::{Change, PlanQuery};
 
 use super::*;
 
@@ -40,8 +40,9 @@ fn a_plan_is_made_at_most_once_a_second() {
     let first = submit(&mut bench, 2);
     assert_eq!(planned(&mut bench, client), [first]);
     let second = submit(&mut bench, 3);
+    bench.say(client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![first]))));
     bench.pass(Span::from_ms(999));
     assert_eq!(planned(&mut bench, other), [first], "the plan is shared");
     bench.pass(Span::from_ms(1));
-    assert_eq!(planned(&mut bench, other), [first, second]);
+    assert_eq!(planned(&mut bench, other), [second]);
 }
