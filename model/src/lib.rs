@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+mod account;
 mod activity;
 mod allowance;
 mod backoff;
@@ -48,6 +49,7 @@ mod predicted;
 mod preset;
 pub mod preset_page;
 mod profile;
+mod qos;
 mod queue;
 mod quota;
 mod reboot;
@@ -74,6 +76,7 @@ pub mod as_text;
 pub mod decimal;
 pub mod environment;
 
+pub use account::{ACCOUNT_DEPTH_LIMIT, ACCOUNTS_LIMIT, AccountError, AccountSpec, AccountTable, Accounts};
 pub use activity::NodeActivity;
 pub use allowance::{Allowance, UsedUp, WhenUsed};
 pub use backoff::Backoff;
@@ -119,6 +122,7 @@ pub use placement::{Part, Placement, nodes, runs, width};
 pub use predicted::{PREDICTED_LIMIT, Predicted};
 pub use preset::{AdmissionRule, CapRule, Described, IdleRule, OrderRule, Parts, PlacementRule, Preset};
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
+pub use qos::{QOS_LIMIT, QosClasses, QosError, QosSpec, QosTable};
 pub use queue::{QUEUES_LIMIT, QueueError, QueueSpec, QueueTable, Queues};
 pub use quota::{Quota, QuotaLimit, Quotas, Window};
 pub use reboot::{DayWindow, Deferral, Reboot, RebootRule};

@@ -91,7 +91,8 @@ pub(super) fn joined(state: &mut State, now: Time, id: JobId, last: Option<JobId
 
 pub(crate) fn standing(state: &State, now: Time, job: &Job) -> Standing {
     let fairshare = &state.settings.fairshare;
-    let own = i64::from(job.request.priority);
+    let by_qos = job.request.qos.as_ref().and_then(|qos| state.settings.qos.get(qos)).map_or(0, |qos| qos.priority);
+    let own = i64::from(job.request.priority) + i64::from(by_qos);
     if !fairshare.weighs() {
         return Standing { own, ..Standing::default() };
     }
