@@ -113,6 +113,9 @@ pub struct State {
     /// Usage by user name, recorded while quotas or shares exist.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) used: BTreeMap<String, Used>,
+    /// Usage by account and user, recorded likewise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) account_used: BTreeMap<String, BTreeMap<String, Used>>,
     #[serde(default, skip_serializing_if = "Clock::is_default")]
     pub(crate) clock: Clock,
     /// Starts whose last confirmation has come, and whose nodes did not get the command yet.

@@ -85,6 +85,9 @@ pub(super) fn check(settings: &Settings, request: &Request) -> Result<(), Refuse
 pub(super) fn set(cluster: &mut Cluster, now: Time, accounts: &Accounts) -> Result<(), Refused> {
     accounts.check()?;
     quota::change(cluster, now, |settings| settings.accounts = accounts.clone());
+    // Use in accounts that are removed no longer counts.
+    cluster.state.account_used.retain(|name, _| accounts.get(name).is_some());
+    (cluster.state.ranking.mixed, cluster.state.ranking.due) = (true, true);
     Ok(())
 }
 
@@ -92,5 +95,6 @@ pub(super) fn set(cluster: &mut Cluster, now: Time, accounts: &Accounts) -> Resu
 pub(super) fn set_qos(cluster: &mut Cluster, now: Time, qos: &QosClasses) -> Result<(), Refused> {
     qos.check()?;
     quota::change(cluster, now, |settings| settings.qos = qos.clone());
+    (cluster.state.ranking.mixed, cluster.state.ranking.due) = (true, true);
     Ok(())
 }

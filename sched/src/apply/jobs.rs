@@ -294,7 +294,7 @@ pub(super) fn ended(
     let account = runs::account(&cluster.state, now, (&job, running.as_ref()), usage, &assignment);
     let (outcome, at_limit) = outcome.clone().split_limit();
     let core_ms = running.as_ref().map_or(0, |running| running.core_ms(&assignment, now));
-    quota::used(&mut cluster.state, now, &job.request.user, (account.energy - job.lost.energy, core_ms));
+    quota::used(&mut cluster.state, now, &job.request, (account.energy - job.lost.energy, core_ms));
     let kept = running.as_ref().and_then(|running| running.kept);
     let (started, steady) = running.map_or((None, false), |running| (Some(running.started), running.steady));
     let limit = job.request.time_limit.filter(|_| at_limit);

@@ -33,6 +33,7 @@ mod settings;
 mod sleep;
 mod steer;
 mod steps;
+mod tree;
 mod widths;
 
 use std::sync::{Arc, OnceLock};

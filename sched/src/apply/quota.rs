@@ -10,7 +10,7 @@ use std::sync::Arc;
 use limo_model::{Energy, JobId, OverQuota, Quota, Quotas, Request, Time, Wait};
 
 use super::need::need;
-use super::{eligible, jobs, licences};
+use super::{eligible, jobs, licences, tree};
 use crate::cluster::Cluster;
 use crate::index::{PayerSums, Payers};
 use crate::refused::Refused;
@@ -295,12 +295,14 @@ fn taken_by(assignment: &Assignment) -> Charge {
 }
 
 /// Adds the usage of a run that is over, or was ended to run again.
-pub(super) fn used(state: &mut State, now: Time, user: &str, (energy, core_ms): (Energy, u64)) {
+pub(super) fn used(state: &mut State, now: Time, request: &Request, (energy, core_ms): (Energy, u64)) {
     if !state.settings.counts_users() {
         return;
     }
+    tree::used(state, now, request, (energy, core_ms));
+    let user = &request.user;
     if !state.used.contains_key(user) {
-        state.used.insert(user.to_owned(), Used { at: now, ..Used::default() });
+        state.used.insert(user.clone(), Used { at: now, ..Used::default() });
     }
     if let Some(used) = state.used.get_mut(user) {
         used.add(state.clock.shown(now), energy);
