@@ -113,6 +113,8 @@ pub struct JobJson {
     memory_efficiency: Option<f64>,
     /// Licences, each such as `matlab:2`.
     licences: Vec<String>,
+    account: Option<String>,
+    qos: Option<String>,
 }
 
 /// Packed tasks: their number, and those on each of the job's nodes.
@@ -267,6 +269,8 @@ impl JobJson {
             memory_peak_bytes: used.map(|used| used.usage.max_rss.bytes()),
             memory_efficiency: used.and_then(|used| used.memory_efficiency()),
             licences: job.licences.iter().map(ToString::to_string).collect(),
+            account: job.account.clone(),
+            qos: job.qos.clone(),
         }
     }
 }

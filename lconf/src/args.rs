@@ -10,6 +10,7 @@ use limo_model::{
     decimal,
 };
 
+use crate::account::{AccountCommand, QosCommand};
 use crate::audit::Audit;
 use crate::backup::Backup;
 use crate::cert::CertCommand;
@@ -77,6 +78,12 @@ pub enum Command {
     /// Reserve nodes for some users, or keep them free of jobs, for a time
     #[command(subcommand)]
     Reservation(ReservationCommand),
+    /// Show the accounts of the master's configuration
+    #[command(subcommand)]
+    Account(AccountCommand),
+    /// Show the QOS of the master's configuration
+    #[command(subcommand)]
+    Qos(QosCommand),
     /// Show the queues of the master's configuration
     #[command(subcommand)]
     Queue(QueueCommand),

@@ -1,6 +1,7 @@
 //! `lconf`: shows and changes limits, budgets, mode, policy, prices, nodes and profiles. The master makes all
 //! decisions.
 
+mod account;
 mod args;
 mod audit;
 mod authority;
@@ -33,6 +34,7 @@ use std::process::ExitCode;
 
 use limo_client::{Failure, finish, in_runtime, parse};
 
+use crate::account::{AccountCommand, QosCommand};
 use crate::args::{Args, Command, NodeCommand, ProfileCommand, UserCommand};
 use crate::group::GroupCommand;
 use crate::queue::QueueCommand;
@@ -61,6 +63,8 @@ fn run(args: Args) -> Result<u8, Failure> {
             | Command::History(_)
             | Command::Undo(_)
             | Command::Reservation(ReservationCommand::List)
+            | Command::Account(_)
+            | Command::Qos(_)
             | Command::Queue(QueueCommand::List)
             | Command::Group(GroupCommand::List)
             | Command::User { command: None | Some(UserCommand::List | UserCommand::Show { .. }) }
@@ -69,7 +73,7 @@ fn run(args: Args) -> Result<u8, Failure> {
     );
     if json && !lists {
         return Err(Failure::new(
-            "--json works only with show, status, node list, node show, profile list, variation show, predictor show, reservation list, queue list, group list, readings, history, undo, user, quota and fairshare",
+            "--json works only with show, status, node list, node show, profile list, variation show, predictor show, reservation list, account list, qos list, queue list, group list, readings, history, undo, user, quota and fairshare",
         ));
     }
     let master = &master.master();
@@ -90,6 +94,8 @@ fn run(args: Args) -> Result<u8, Failure> {
             Command::Resume(resume) => service::resume(resume, master).await,
             Command::History(history) => history::run(history, json, master).await,
             Command::Reservation(command) => reservation::run(command, json, master).await,
+            Command::Account(AccountCommand::List) => account::accounts(json, master).await,
+            Command::Qos(QosCommand::List) => account::qos(json, master).await,
             Command::Queue(command) => queue::run(command, json, master).await,
             Command::Group(command) => group::run(command, json, master).await,
             Command::Journal(command) => journal::run(command, master).await,

@@ -242,6 +242,10 @@ pub fn of(core: &Core, now: Time, event: &Event, actor: Option<&str>) -> Option<
         Event::LicencesSet { licences, by } => {
             (by, changed("licences", users::licences(&settings.licences, licences), None))
         }
+        Event::AccountsSet { accounts, by } => {
+            (by, changed("accounts", users::accounts(&settings.accounts, accounts), None))
+        }
+        Event::QosSet { qos, by } => (by, changed("QOS", users::qos(&settings.qos, qos), None)),
         Event::QueuesSet { queues, by } => (by, overrides::queues(&settings.queues, queues, by)?),
         _ => return None,
     };

@@ -21,7 +21,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_feeds::config::FeedTables;
-use limo_model::{Currency, GroupTable, Groups, LicenceTable, Licences, QueueTable, Queues, Span, as_text};
+use limo_model::{
+    AccountTable, Accounts, Currency, GroupTable, Groups, LicenceTable, Licences, QosClasses, QosTable, QueueTable,
+    Queues, Span, as_text,
+};
 use limo_proto::{Endpoint, default_socket, default_state_dir};
 use serde::Deserialize;
 
@@ -165,6 +168,12 @@ struct Layer {
     /// Licences of the cluster; only in the file: `[licence.NAME]`.
     #[arg(skip)]
     licence: BTreeMap<String, LicenceTable>,
+    /// Accounts of jobs; only in the file: `[account.NAME]`.
+    #[arg(skip)]
+    account: BTreeMap<String, AccountTable>,
+    /// QOS of jobs; only in the file: `[qos.NAME]`.
+    #[arg(skip)]
+    qos: BTreeMap<String, QosTable>,
     /// Program that is asked about each submission; only in the file.
     #[arg(skip)]
     submit_hook: Option<PathBuf>,
@@ -260,6 +269,8 @@ impl Layer {
             queue: below.queue,
             group: below.group,
             licence: below.licence,
+            account: below.account,
+            qos: below.qos,
             submit_hook: below.submit_hook,
             submit_hook_time_limit: below.submit_hook_time_limit,
             notify: below.notify,
@@ -295,6 +306,8 @@ impl Layer {
             queues: Queues::of_tables(self.queue)?,
             groups: Groups::of_tables(self.group)?,
             licences: Licences::of_tables(self.licence)?,
+            accounts: Accounts::of_tables(self.account)?,
+            qos: QosClasses::of_tables(self.qos)?,
             submit_hook: site::submit_hook(self.submit_hook, self.submit_hook_time_limit)?,
             notify: site::notify(self.notify, self.notify_time_limit, self.notify_all)?,
             limits: self.limits.resolve()?,

@@ -96,6 +96,8 @@ struct Submission<'a> {
     directory: String,
     host: &'a str,
     queue: Option<&'a str>,
+    account: Option<&'a str>,
+    qos: Option<&'a str>,
     time_limit_s: Option<f64>,
     priority: i32,
     hold: bool,
@@ -130,6 +132,8 @@ pub fn input((user, uid, operator): (&str, u32, bool), groups: &BTreeSet<String>
         directory: String::from_utf8_lossy(&launch.cwd).into_owned(),
         host: &launch.origin.host,
         queue: request.queue.as_deref(),
+        account: request.account.as_deref(),
+        qos: request.qos.as_deref(),
         time_limit_s: request.time_limit.map(|limit| limit.secs()),
         priority: request.priority,
         hold: request.conditions.as_ref().is_some_and(|conditions| conditions.hold),
@@ -162,6 +166,10 @@ pub struct HookChanges {
     #[serde(deserialize_with = "named")]
     queue: Option<Option<String>>,
     #[serde(deserialize_with = "named")]
+    account: Option<Option<String>>,
+    #[serde(deserialize_with = "named")]
+    qos: Option<Option<String>>,
+    #[serde(deserialize_with = "named")]
     time_limit_s: Option<Option<f64>>,
     priority: Option<i32>,
     hold: Option<bool>,
@@ -184,12 +192,18 @@ impl HookChanges {
     /// # Errors
     /// The value that is not possible, as the rest of a sentence about the hook.
     pub fn apply(self, request: &mut Request) -> Result<(), String> {
-        let Self { name, queue, time_limit_s, priority, hold, licences, reservation } = self;
+        let Self { name, queue, account, qos, time_limit_s, priority, hold, licences, reservation } = self;
         if let Some(name) = name {
             request.name = name;
         }
         if let Some(queue) = queue {
             request.queue = queue;
+        }
+        if let Some(account) = account {
+            request.account = account;
+        }
+        if let Some(qos) = qos {
+            request.qos = qos;
         }
         if let Some(limit) = time_limit_s {
             let span = |seconds: f64| match seconds > 0.0 && seconds <= LONGEST {

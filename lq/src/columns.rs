@@ -51,7 +51,7 @@ macro_rules! figure {
     };
 }
 
-const COLUMNS: [Column; 27] = [
+const COLUMNS: [Column; 29] = [
     figure!("JOBID", |job: &JobReport, _: &Clock| job.job, |job, _| job_label(job)),
     text!("NAME", Room::GivesWay(6), |job, _| job.name.clone()),
     text!("USER", Room::GivesWay(8), |job, _| job.user.clone()),
@@ -103,6 +103,8 @@ const COLUMNS: [Column; 27] = [
     text!("REASON", Room::GivesWay(16), reason),
     figure!("PRIORITY", |job: &JobReport, _: &Clock| priority(job), |job, _| or_dash(priority(job))),
     text!("QUEUE", Room::GivesWay(6), |job, _| or_dash(job.queue.clone())),
+    text!("ACCOUNT", Room::GivesWay(6), |job, _| or_dash(job.account.clone())),
+    text!("QOS", Room::GivesWay(6), |job, _| or_dash(job.qos.clone())),
 ];
 
 /// Slurm's names for some columns.

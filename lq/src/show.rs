@@ -95,6 +95,8 @@ fn facts(job: &JobReport, clock: &Clock) -> String {
     let each = if job.packed.is_some() { " per task" } else { "" };
     fact("queue", job.queue.clone());
     fact("licences", licences(job));
+    fact("account", job.account.clone());
+    fact("QOS", job.qos.clone());
     fact("nodes", nodes(job));
     fact("tasks", job.packed.as_ref().map(|packed| tasks(job, packed)));
     fact("cores", Some(format!("{}{each}", job.cores)));

@@ -14,6 +14,7 @@ use crate::dependency::Dependencies;
 use crate::resources::ResourceArgs;
 use crate::warning::warning;
 
+use crate::accounting::AccountingArgs;
 use crate::export::Export;
 use crate::files::FileArgs;
 use crate::gres::GresArgs;
@@ -40,6 +41,8 @@ pub struct Args {
 
     #[command(flatten)]
     pub job: JobArgs,
+    #[command(flatten)]
+    pub accounting: AccountingArgs,
     #[command(flatten)]
     pub mail: MailArgs,
     #[command(flatten)]

@@ -1,8 +1,7 @@
 //! Advice about options of `srun` and `sbatch` that `lrun` does not have.
 
 /// Forms of each option, and the advice.
-const OPTIONS: [(&[&str], &str); 15] = [
-    (&["--account", "-A"], "Limo has no accounts: usage is counted per user (`lq energy --by user`)"),
+const OPTIONS: [(&[&str], &str); 14] = [
     (&["--clusters", "-M"], "write `--master ENDPOINT` to reach another cluster"),
     (&["--comment"], "write `--job-name TEXT` to name the job"),
     (&["--cpus-per-task"], "write `--cores N`"),
@@ -13,7 +12,7 @@ const OPTIONS: [(&[&str], &str); 15] = [
     (&["--hint"], "Limo does not pin tasks to cores"),
     (&["--mem-per-cpu"], "write `--mem SIZE` for each node"),
     (&["--mpi"], "Limo starts the tasks of a job without MPI: call mpirun in the job"),
-    (&["--qos", "-q"], "Limo has no QOS: operators set quotas (`lconf quota`) and priorities"),
+    (&["-q"], "write `--qos NAME`"),
     (&["--tasks-per-node"], "write `--ntasks-per-node N`"),
     (&["--time-min"], "Limo has only one time limit: `--time SPAN`"),
     (&["--tmp"], "Limo does not manage the disks of nodes"),

@@ -1,6 +1,7 @@
 //! `lrun`: submits a job and passes on its stdin, stdout, stderr, signals and exit code. The master decides where and
 //! when it runs.
 
+mod accounting;
 mod args;
 mod array;
 mod attached;

@@ -152,6 +152,8 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         queue_group: None,
         step: None,
         mail: args.mail.mail(),
+        account: args.accounting.account.clone(),
+        qos: args.accounting.qos.clone(),
         licences: args.resources.licenses.clone().unwrap_or_default().0,
     })
 }

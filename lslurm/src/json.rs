@@ -77,7 +77,7 @@ pub fn queued(view: &View) -> Value {
     let end = job.ended.or_else(|| Some(job.started? + job.time_limit?));
     let (cpus, nodes) = (u64::from(view.cores()), u64::from(view.node_count()));
     json!({
-        "account": "",
+        "account": view.account(),
         "array_job_id": number(Some(job.task.map_or_else(|| job.array.as_ref().map_or(0, |_| job.job.0), |(of, _)| of.0))),
         "array_task_id": number(job.task.map(|(_, task)| task.into())),
         "array_task_string": job.array.as_ref().and_then(|array| Some(array.waiting.as_ref()?.to_string())).unwrap_or_default(),
@@ -103,7 +103,7 @@ pub fn queued(view: &View) -> Value {
         "nodes": view.nodes(),
         "partition": view.partition(),
         "priority": number(view.priority().parse().ok()),
-        "qos": "normal",
+        "qos": view.qos(),
         "restart_cnt": job.evictions.by_owner + job.evictions.by_reboot,
         "standard_error": job.stderr.clone().unwrap_or_default(),
         "standard_output": job.stdout.clone().unwrap_or_default(),
@@ -146,14 +146,14 @@ pub fn accounted(view: &View) -> Value {
         all
     };
     json!({
-        "account": "",
+        "account": view.account(),
         "allocation_nodes": job.nodes.len(),
         "array": {
             "job_id": job.task.map_or(0, |(array, _)| array.0),
             "task_id": number(job.task.map(|(_, task)| task.into())),
             "task": view.job.array.as_ref().map(|array| array.tasks.to_string()).unwrap_or_default(),
         },
-        "association": { "account": "", "cluster": "limo", "partition": view.partition(), "user": job.user },
+        "association": { "account": view.account(), "cluster": "limo", "partition": view.partition(), "user": job.user },
         "cluster": "limo",
         "derived_exit_code": { "status": "SUCCESS", "return_code": 0 },
         "exit_code": exit_code,
@@ -166,7 +166,7 @@ pub fn accounted(view: &View) -> Value {
         },
         "partition": view.partition(),
         "priority": number(view.priority().parse().ok()),
-        "qos": "normal",
+        "qos": view.qos(),
         "required": { "CPUs": view.cores(), "memory_per_node": memory(view) },
         "state": { "current": state, "reason": status::reason(job) },
         "steps": [],

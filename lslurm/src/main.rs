@@ -9,6 +9,7 @@ mod json;
 mod moment;
 mod partitions;
 mod sacct;
+mod sacctmgr;
 mod salloc;
 mod sattach;
 mod sbatch;
@@ -43,7 +44,7 @@ const COMMANDS: [SlurmCommand; 12] = [
     ("sinfo", |call| call.run(sinfo::run)),
     ("scontrol", |call| call.run(scontrol::run)),
     ("seff", |call| call.run(seff::run)),
-    ("sacctmgr", |call| absent::accounts(&call)),
+    ("sacctmgr", |call| call.run(sacctmgr::run)),
     ("salloc", |call| call.run(salloc::run)),
     ("sattach", |call| call.run(sattach::run)),
     ("sstat", |call| absent::refuse(&call)),

@@ -118,14 +118,33 @@ fn with_result(failure: Failure) -> Failure {
 }
 
 /// Slurm's words for what `lrun` says of its own options.
-const IN_SLURMS_WORDS: [(&str, &str); 2] =
-    [("'--array", "Invalid job array specification"), ("'--dependency", "Job dependency problem")];
+const IN_SLURMS_WORDS: [(&str, &str); 4] = [
+    ("'--array", "Invalid job array specification"),
+    ("'--dependency", "Job dependency problem"),
+    ("'--account", INVALID_ACCOUNT),
+    ("'--qos", INVALID_QOS),
+];
+
+const INVALID_ACCOUNT: &str = "Invalid account or account/partition combination specified";
+const INVALID_QOS: &str = "Invalid qos specification";
+
+/// Returns Slurm's words for a refusal of the master about an account or a QOS. Programs look for them.
+fn about_accounts(reason: &str) -> Option<&'static str> {
+    let is_of = |noun: &str| {
+        reason.starts_with(&format!("there is no {noun} `")) || reason.starts_with(&format!("the {noun} `"))
+    };
+    if is_of("account") || reason.starts_with("user ") && reason.ends_with(" has no account") {
+        return Some(INVALID_ACCOUNT);
+    }
+    is_of("QOS").then_some(INVALID_QOS)
+}
 
 /// Returns the complaint of `lrun` in the form of sbatch.
 fn complaint(text: &str) -> String {
     let in_slurms_words = |reason: &str| {
         let known = IN_SLURMS_WORDS.iter().find(|(option, _)| reason.contains(&format!("for {option} ")));
-        known.map_or_else(|| reason.to_owned(), |(_, words)| (*words).to_owned())
+        let words = known.map(|(_, words)| *words).or_else(|| about_accounts(reason));
+        words.unwrap_or(reason).to_owned()
     };
     let line = |line: &str| match line.strip_prefix("lrun: error: ") {
         Some(reason) => format!("sbatch: error: Batch job submission failed: {}\n", in_slurms_words(reason)),
@@ -145,6 +164,13 @@ mod tests {
         let text = "lrun: error: the array has no tasks\nlrun: hint: write 0-9\n";
         let expected = "sbatch: error: Batch job submission failed: the array has no tasks\nsbatch: hint: write 0-9\n";
         assert_eq!(complaint(text), expected);
+        let text =
+            "lrun: error: the account `physics` is not for user ada: use `optics`\nlrun: hint: lconf account list\n";
+        let expected = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified\n\
+            sbatch: hint: lconf account list\n";
+        assert_eq!(complaint(text), expected);
+        let text = "lrun: error: there is no QOS `x` (QOS: long)\n";
+        assert_eq!(complaint(text), "sbatch: error: Batch job submission failed: Invalid qos specification\n");
         let text = "lrun: error: invalid value 'x' for '--array <TASKS>': no\nlrun: hint: try `lrun --help`\n";
         let expected = "sbatch: error: Batch job submission failed: Invalid job array specification\n";
         assert_eq!(complaint(text), expected);

@@ -1,5 +1,7 @@
 //! Selections of jobs by options, which squeue, scancel, sacct and scontrol share.
 
+use std::collections::BTreeSet;
+
 use limo_client::{Clock, Failure, Master, Session};
 use limo_model::{Span, Time, parse_hosts};
 use limo_proto::{Finished, JobFilter, JobReport};
@@ -54,6 +56,12 @@ fn words(text: Option<&str>) -> Vec<String> {
 /// Returns the name of this user.
 pub fn own_user() -> String {
     user_name(getuid().to_string())
+}
+
+/// Returns the names of the groups of this user.
+pub fn own_groups() -> BTreeSet<String> {
+    let all = nix::unistd::getgroups().unwrap_or_default().into_iter().chain([nix::unistd::getgid()]);
+    all.filter_map(|gid| nix::unistd::Group::from_gid(gid).ok().flatten()).map(|group| group.name).collect()
 }
 
 /// Returns the name for a name or a number of a user.

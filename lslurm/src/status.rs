@@ -1,6 +1,6 @@
 //! States, exit codes and reasons of jobs in Slurm's words.
 
-use limo_model::{JobEnd, Outcome, StopReason, Wait};
+use limo_model::{JobEnd, Outcome, OverQuota, StopReason, Wait};
 use limo_proto::{JobReport, JobState};
 use nix::unistd::User;
 
@@ -155,6 +155,10 @@ fn waits(wait: &Wait, user: &str) -> &'static str {
         Wait::Dependency { .. } | Wait::Singleton { .. } => "Dependency",
         Wait::Reserved { .. } | Wait::Reservation { .. } => "Reservation",
         Wait::Quota(_) => "AssocMaxJobsLimit",
+        Wait::Account { over: OverQuota::Cores { .. }, .. } => "AssocGrpCpuLimit",
+        Wait::Account { .. } => "AssocGrpJobsLimit",
+        Wait::Qos { over: OverQuota::Cores { .. }, .. } => "QOSMaxCpuPerUserLimit",
+        Wait::Qos { .. } => "QOSMaxJobsPerUserLimit",
         Wait::ArrayLimit { .. } => "JobArrayTaskLimit",
         Wait::Queue { .. } => "PartitionDown",
         Wait::Licence { .. } => "Licenses",

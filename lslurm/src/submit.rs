@@ -96,6 +96,8 @@ impl JobOptions {
             ("dependency", "--dependency"),
             ("reservation", "--reservation"),
             ("licenses", "--licenses"),
+            ("account", "--account"),
+            ("qos", "--qos"),
             ("mail-type", "--mail-type"),
             ("mail-user", "--mail-user"),
         ] {
@@ -289,8 +291,9 @@ mod tests {
 
     #[test]
     fn harmless_options_are_named_in_one_warning() {
-        let job = translated("-A x --comment=c --qos q").expect("accepted");
-        assert_eq!(job.warnings, ["Limo ignores --account, --comment, --qos"]);
+        check("-A x -q q", "--account x --qos q");
+        let job = translated("--wckey x --comment=c").expect("accepted");
+        assert_eq!(job.warnings, ["Limo ignores --comment, --wckey"]);
         assert_eq!(job.options, Vec::<OsString>::new());
         let job = translated("-t 10 --signal=USR1@90").expect("accepted");
         assert_eq!(job.warnings, ["--signal without `B:` is for steps: give it to srun, or write `B:`"]);

@@ -112,6 +112,16 @@ impl View<'_> {
         if self.job.held.is_some() { "0".to_owned() } else { points.to_string() }
     }
 
+    /// Returns the account; empty without any.
+    pub fn account(&self) -> String {
+        self.job.account.clone().unwrap_or_default()
+    }
+
+    /// Returns the QOS. Slurm's name for that of all jobs is `normal`.
+    pub fn qos(&self) -> String {
+        self.job.qos.clone().unwrap_or_else(|| "normal".to_owned())
+    }
+
     /// Returns the licences, such as `ansys:3,matlab:2`; empty without any.
     pub fn licences(&self) -> String {
         let all: Vec<String> = self.job.licences.iter().map(ToString::to_string).collect();

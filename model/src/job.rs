@@ -120,6 +120,12 @@ pub struct Request {
     /// The events about which its user wants to be told; in a box, because most jobs ask for none.
     #[serde(default)]
     pub mail: Option<Box<Mail>>,
+    /// The account to which it belongs. The master fills it in for a job that names none, if accounts are configured.
+    #[serde(default)]
+    pub account: Option<String>,
+    /// Its QOS, filled in likewise.
+    #[serde(default)]
+    pub qos: Option<String>,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -178,6 +184,8 @@ impl Request {
             step: None,
             licences: Vec::new(),
             mail: None,
+            account: None,
+            qos: None,
         }
     }
 }

@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+mod account;
 mod activity;
 mod allowance;
 mod backoff;
@@ -49,6 +50,7 @@ mod predicted;
 mod preset;
 pub mod preset_page;
 mod profile;
+mod qos;
 mod queue;
 mod quota;
 mod reboot;
@@ -75,6 +77,7 @@ pub mod as_text;
 pub mod decimal;
 pub mod environment;
 
+pub use account::{ACCOUNT_DEPTH_LIMIT, ACCOUNTS_LIMIT, AccountError, AccountSpec, AccountTable, Accounts};
 pub use activity::NodeActivity;
 pub use allowance::{Allowance, UsedUp, WhenUsed};
 pub use backoff::Backoff;
@@ -121,6 +124,7 @@ pub use placement::{Part, Placement, nodes, runs, width};
 pub use predicted::{PREDICTED_LIMIT, Predicted};
 pub use preset::{AdmissionRule, CapRule, Described, IdleRule, OrderRule, Parts, PlacementRule, Preset};
 pub use profile::{Estimate, EstimateSource, Profile, ProfileKey};
+pub use qos::{QOS_LIMIT, QosClasses, QosError, QosSpec, QosTable};
 pub use queue::{QUEUES_LIMIT, QueueError, QueueSpec, QueueTable, Queues};
 pub use quota::{Quota, QuotaLimit, Quotas, Window};
 pub use reboot::{DayWindow, Deferral, Reboot, RebootRule};

@@ -72,6 +72,10 @@ pub enum Wait {
     /// Other jobs have the licences that the job needs; these are some of them. Fewer than `total` are held if a job
     /// before this one waits for them. `total` is `None` if the licence is no longer configured.
     Licence { licence: String, needs: u32, held: u32, total: Option<u32>, by: Vec<JobId> },
+    /// A limit of the job's account, or of one above it, does not allow the job yet.
+    Account { account: String, over: OverQuota },
+    /// A limit of the job's QOS for each user does not allow the job yet.
+    Qos { qos: String, over: OverQuota },
 }
 
 /// Shows a reason. A function formats times, because only programs know calendars.
@@ -97,6 +101,8 @@ impl Wait {
             }
             Self::Reservation { reservation, from } => Self::Reservation { reservation, from: later(from) },
             Self::Quota(over) => Self::Quota(over.moved(by)),
+            Self::Account { account, over } => Self::Account { account, over: over.moved(by) },
+            Self::Qos { qos, over } => Self::Qos { qos, over: over.moved(by) },
             Self::Owner { node, since, until } => Self::Owner { node, since: since.moved(by), until: later(until) },
             other @ (Self::NoNode
             | Self::LowMode { .. }
@@ -149,6 +155,8 @@ impl Wait {
             Self::Owner { .. } => "owner",
             Self::Step { .. } => "step",
             Self::Licence { .. } => "licence",
+            Self::Account { .. } => "account",
+            Self::Qos { .. } => "qos",
         }
     }
 }
@@ -245,6 +253,12 @@ impl<F: Fn(Time) -> String> fmt::Display for ShownWait<'_, F> {
             Wait::Licence { licence, needs, held, total: Some(total), by } => {
                 write!(f, "needs {needs} of {licence}, {held} of {total} are held")?;
                 by_jobs(f, (*needs, *held, *total), by)
+            }
+            Wait::Account { account, over: OverQuota::Turn { job } } => {
+                write!(f, "{account}: job {job} of the account is before it")
+            }
+            Wait::Account { account: of, over } | Wait::Qos { qos: of, over } => {
+                write!(f, "{of}: {}", over.shown(over.until().map(&self.clock)))
             }
             Wait::Queue { queue, is_known: true } => write!(f, "{queue} is down"),
             Wait::Queue { queue, is_known: false } => write!(f, "{queue} is no longer configured"),

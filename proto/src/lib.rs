@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+mod accounts;
 mod backup;
 mod bound;
 mod candidates;
@@ -51,6 +52,7 @@ mod users;
 mod web;
 mod writer;
 
+pub use accounts::{AccountReport, AccountsQuery, QosQuery, QosReport};
 pub use backup::{BACKUP_PART, BackupFile, BackupReport, JournalSizes};
 pub use bound::{BoundError, List, Text};
 pub use candidates::{CANDIDATES_LIMIT, Candidate, DryRun, Explanation, Planned};

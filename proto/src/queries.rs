@@ -3,6 +3,7 @@
 use limo_model::{Drawn, Factor, JobId, Profile, ProfileKey, Request, Reservation, Time, UnitName};
 use serde::{Deserialize, Serialize};
 
+use crate::accounts::{AccountReport, AccountsQuery, QosQuery, QosReport};
 use crate::backup::{BackupReport, JournalSizes};
 use crate::candidates::{DryRun, Explanation};
 use crate::encoding::encoded_len;
@@ -82,6 +83,8 @@ macro_rules! for_each_query {
             Listing(ListingQuery), Heavy, HistoryPage: match { Answer::History { jobs, more } => HistoryPage { jobs, more } };
             Plan(PlanQuery), Heavy, PlanReport: match { Answer::Plan(report) => *report };
             Web(WebQuery), Light, WebReport: match { Answer::Web(report) => report };
+            Accounts(AccountsQuery), Heavy, Vec<AccountReport>: match { Answer::Accounts(accounts) => accounts };
+            Qos(QosQuery), Heavy, Vec<QosReport>: match { Answer::Qos(qos) => qos };
         }
     };
 }
@@ -300,6 +303,10 @@ pub enum Answer {
     Plan(Box<PlanReport>),
     /// Answer to [`WebQuery`].
     Web(WebReport),
+    /// Answer to [`AccountsQuery`].
+    Accounts(Vec<AccountReport>),
+    /// Answer to [`QosQuery`].
+    Qos(Vec<QosReport>),
 }
 
 impl Answer {
@@ -309,6 +316,7 @@ impl Answer {
             Self::Jobs(list) => Self::Jobs(front(list, size)?),
             Self::JobsUpTo { jobs, next } => Self::JobsUpTo { jobs: front(jobs, size)?, next: *next },
             Self::Nodes(list) => Self::Nodes(front(list, size)?),
+            Self::Accounts(list) => Self::Accounts(front(list, size)?),
             Self::Profiles(list) => Self::Profiles(front(list, size)?),
             Self::Variation(list) => Self::Variation(front(list, size)?),
             Self::Selected(list) => Self::Selected(front(list, size)?),
@@ -334,6 +342,7 @@ impl Answer {
                 (Self::Profiles(before), Self::Profiles(after)) => drop(after.splice(0..0, before)),
                 (Self::Variation(before), Self::Variation(after)) => drop(after.splice(0..0, before)),
                 (Self::Nodes(before), Self::Nodes(after)) => drop(after.splice(0..0, before)),
+                (Self::Accounts(before), Self::Accounts(after)) => drop(after.splice(0..0, before)),
                 (Self::Selected(before), Self::Selected(after)) => drop(after.splice(0..0, before)),
                 (Self::Changes { changes: before, .. }, Self::Changes { changes: after, .. }) => {
                     drop(after.splice(0..0, before));

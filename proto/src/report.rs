@@ -151,6 +151,12 @@ pub struct JobReport {
     /// Licences that it needs.
     #[serde(default)]
     pub licences: Vec<LicenceCount>,
+    /// Its account.
+    #[serde(default)]
+    pub account: Option<String>,
+    /// Its QOS.
+    #[serde(default)]
+    pub qos: Option<String>,
 }
 
 /// The tasks of a job that are placed one by one.

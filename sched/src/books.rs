@@ -33,10 +33,40 @@ pub(crate) struct Books {
     pub active: Power,
     /// Licences of active jobs, by name.
     pub licences: BTreeMap<String, u64>,
+    /// Active jobs that have an account or a QOS, and their cores.
+    pub owned: BTreeMap<Ownership, OwnedSums>,
     /// True if the draw of a group of nodes is limited.
     pub limits_groups: bool,
     /// Latest ends and expected draws of running jobs, for policies that plan with them.
     pub sure: Option<BTreeMap<(Time, JobId), Power>>,
+}
+
+/// The account, the QOS and the user of a job.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ownership {
+    pub account: Option<String>,
+    pub qos: Option<String>,
+    pub user: String,
+}
+
+/// Sums of the active jobs that have the same owner.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct OwnedSums {
+    pub jobs: u64,
+    pub cores: u64,
+}
+
+impl Ownership {
+    /// Returns `None` for a job without an account and a QOS.
+    pub fn of(request: &Request) -> Option<Self> {
+        let (account, qos) = (request.account.clone(), request.qos.clone());
+        (account.is_some() || qos.is_some()).then(|| Self { account, qos, user: request.user.clone() })
+    }
+}
+
+/// Returns the cores of a placement on all of its nodes.
+pub(crate) fn cores_of(placement: &[Part]) -> u64 {
+    placement.iter().map(|part| u64::from(part.cores) * u64::from(part.count)).sum()
 }
 
 /// Common properties of equal nodes: resources, and the jobs that may have them.
@@ -71,6 +101,11 @@ impl Books {
         let paused = active().filter(|job| job.is_paused()).filter_map(|job| job.assignment());
         books.active -= paused.map(|assignment| assignment.estimate.power).sum::<Power>();
         active().for_each(|job| books.take_licences(&job.request));
+        for job in active() {
+            if let Some(assignment) = job.assignment() {
+                books.take_owned(&job.request, &assignment.placement);
+            }
+        }
         books.count_ends(state);
         books
     }
@@ -147,6 +182,24 @@ impl Books {
             if *held == 0 {
                 self.licences.remove(&own.name);
             }
+        }
+    }
+
+    /// Adds the cores of a job that becomes active, to those of its account and its QOS.
+    pub fn take_owned(&mut self, request: &Request, placement: &[Part]) {
+        if let Some(owner) = Ownership::of(request) {
+            let sums = self.owned.entry(owner).or_default();
+            (sums.jobs, sums.cores) = (sums.jobs + 1, sums.cores + cores_of(placement));
+        }
+    }
+
+    /// Subtracts those of a job that is no longer active.
+    pub fn give_owned(&mut self, request: &Request, placement: &[Part]) {
+        let Some(owner) = Ownership::of(request) else { return };
+        let Some(sums) = self.owned.get_mut(&owner) else { return };
+        (sums.jobs, sums.cores) = (sums.jobs.saturating_sub(1), sums.cores.saturating_sub(cores_of(placement)));
+        if sums.jobs == 0 {
+            self.owned.remove(&owner);
         }
     }
 

@@ -5,6 +5,7 @@ mod explore;
 mod groups;
 mod packed;
 mod power;
+mod quotas;
 mod resize;
 mod several;
 mod steer;
@@ -67,6 +68,7 @@ pub(crate) fn check(case: Case<'_>, plan: &Plan) -> Vec<Violation> {
     }
     room(case, plan, &mut found);
     licences(case, plan, &mut found);
+    quotas::check(case, plan, &mut found);
     upper_limit(case, plan, &mut found);
     power::check(case, plan, &mut found);
     sleeps(case, plan, &mut found);

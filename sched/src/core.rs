@@ -89,6 +89,7 @@ impl Core {
             over_licence: Default::default(),
             charges: BTreeMap::new(),
             used: BTreeMap::new(),
+            account_used: BTreeMap::new(),
             clock: Clock::default(),
             to_release: Default::default(),
             reliefs: Reliefs::default(),

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use limo_model::{
-    Attempt, Band, Budgets, CheckpointFailure, Curve, Energy, Eviction, Factor, Fairshare, Groups, JobId, JobShare,
-    Lease, Licences, ModeSetting, NodeId, NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price, Profile,
-    ProfileKey, Queues, Quotas, Reboot, Request, Reservation, Slowdown, SlowdownKey, Span, Tasks, Time, Usage,
-    VariationKey,
+    Accounts, Attempt, Band, Budgets, CheckpointFailure, Curve, Energy, Eviction, Factor, Fairshare, Groups, JobId,
+    JobShare, Lease, Licences, ModeSetting, NodeId, NodeSessions, NodeSpec, Outcome, Power, Predicted, Preset, Price,
+    Profile, ProfileKey, QosClasses, Queues, Quotas, Reboot, Request, Reservation, Slowdown, SlowdownKey, Span, Tasks,
+    Time, Usage, VariationKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -322,6 +322,16 @@ pub enum Event {
     /// Sets all licences.
     LicencesSet {
         licences: Licences,
+        by: String,
+    },
+    /// Sets all accounts.
+    AccountsSet {
+        accounts: Accounts,
+        by: String,
+    },
+    /// Sets all QOS.
+    QosSet {
+        qos: QosClasses,
         by: String,
     },
 }

@@ -19,6 +19,36 @@ pub(crate) fn share_points(of: &Fairshare, (used, all): (u64, u64), (share, shar
     ((u128::from(of.weight) * u128::from(left)) >> 32) as i64
 }
 
+/// A member of the tree of accounts: the part of the cluster that it should have, and its effective use of the cluster's use.
+/// Both are in parts of 2^48, so that shares of 1 to a million have an effect on several levels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TreeShare {
+    share: u128,
+    usage: u128,
+}
+
+impl TreeShare {
+    /// Returns a child of `above`, or a root, which used `used` of `all` and has this share of the shares of all siblings. A
+    /// part of what the siblings used counts as its own use, in the proportion of the shares, as in Slurm's classic formula.
+    pub fn below(above: Option<Self>, (used, all): (u64, u64), (share, shares): (u32, u64)) -> Self {
+        let own = (u128::from(used) << 48) / u128::from(all.max(1));
+        let part = (u128::from(share) << 48) / u128::from(shares.max(1));
+        match above {
+            None => Self { share: part, usage: own },
+            Some(above) => Self {
+                share: (above.share * part) >> 48,
+                usage: own + ((above.usage.saturating_sub(own) * part) >> 48),
+            },
+        }
+    }
+
+    /// Returns the points of a user at this place: the weight times 2^(-usage/share).
+    pub fn points(self, of: &Fairshare) -> i64 {
+        let left = if self.share == 0 { 0 } else { halved(self.usage, self.share) };
+        ((u128::from(of.weight) * u128::from(left)) >> 32) as i64
+    }
+}
+
 /// The value 1 as a fixed-point number: 2^32.
 const ONE: u64 = 1 << 32;
 
@@ -81,6 +111,19 @@ mod tests {
         let left = |days: i64| decayed(1_000_000, Span::from_secs(days * 86_400), week);
         assert_eq!((left(0), left(7), left(14), left(7_000)), (1_000_000, 500_000, 250_000, 0));
         assert!(left(1).abs_diff(905_723) < 20, "{}", left(1));
+    }
+
+    #[test]
+    fn the_use_of_siblings_counts_in_part() {
+        let fairshare = Fairshare { weight: 1_000, ..Fairshare::default() };
+        // Two roots with equal shares; one used all, by one of its two users.
+        let used = TreeShare::below(None, (100, 100), (1, 2));
+        let idle = TreeShare::below(None, (0, 100), (1, 2));
+        let user = |above, used| TreeShare::below(Some(above), (used, 100), (1, 2)).points(&fairshare);
+        assert_eq!((used.points(&fairshare), idle.points(&fairshare)), (250, 1_000));
+        // Usage 1 for a share of 1/4: 2^-4. The other user of that root: usage 1/2, 2^-2.
+        assert_eq!([user(used, 100), user(used, 0), user(idle, 0)], [62, 250, 1_000]);
+        assert_eq!(TreeShare::below(None, (0, 0), (0, 1)).points(&fairshare), 0, "no share");
     }
 
     #[test]

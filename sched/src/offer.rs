@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use limo_model::{PREDICTED_LIMIT, Request, UnitKind, UnitSpec};
 
-use crate::apply::resolve_queue;
+use crate::apply::{resolve_account, resolve_queue};
 use crate::core::Core;
 use crate::facts::{allows_node, allows_unit, cores_on, wants_host_cores};
 use crate::refused::Refused;
@@ -32,13 +32,15 @@ impl OnHardware {
 }
 
 impl Core {
-    /// Fills in the queue and the time limit of a request that names none, if queues are configured. `groups` are
-    /// those of its user: a queue may be open to members of one of them.
+    /// Fills in the queue, the account, the QOS and the time limit of a request that names none, if such are configured.
+    /// `groups` are those of its user: each may be open to members of one of them.
     ///
     /// # Errors
-    /// [`Refused`] if the queue does not exist, or the request names none and none is the default.
-    pub fn resolve_queue(&self, request: &mut Request, groups: &BTreeSet<String>) -> Result<(), Refused> {
-        resolve_queue(&self.settings().queues, groups, request)
+    /// [`Refused`] if one does not exist, the user may not use the account or the QOS, or the request names none and none
+    /// is the default.
+    pub fn resolve(&self, request: &mut Request, user: &str, groups: &BTreeSet<String>) -> Result<(), Refused> {
+        resolve_queue(&self.settings().queues, groups, request)?;
+        resolve_account(self.settings(), (user, groups), request)
     }
 
     /// Returns the free cores for the job on each node that it may use. An accelerator is taken whole. Every task

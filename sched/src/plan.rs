@@ -100,6 +100,8 @@ pub enum Violation {
     AcceleratorShared { unit: UnitId },
     #[error("{held} of the licence {licence} would be held: there are {total}")]
     Licences { licence: String, held: u64, total: u32 },
+    #[error("{held} {what} of {of} would run: the limit is {most}")]
+    OverQuota { of: String, what: String, held: u64, most: u32 },
     #[error("the draw would be {draw}: the upper limit is {high}")]
     UpperLimit { draw: Power, high: Power },
     #[error("the draw of the group {group} would be {draw}: its limit is {limit}")]

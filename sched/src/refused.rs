@@ -1,8 +1,9 @@
 //! Reasons for refusing an event or a request.
 
 use limo_model::{
-    Attempt, Cores, GroupError, JobId, LicenceError, Memory, NodeId, OverQuota, PREDICTED_LIMIT, PRIORITY_LIMIT, Power,
-    QueueError, STEPS_LIMIT, SessionSums, Span, SpecError, Time, UnitId, WIDTH_LIMIT, Widths,
+    AccountError, Attempt, Cores, GroupError, JobId, LicenceError, Memory, NodeId, OverQuota, PREDICTED_LIMIT,
+    PRIORITY_LIMIT, Power, QosError, QueueError, STEPS_LIMIT, SessionSums, Span, SpecError, Time, UnitId, WIDTH_LIMIT,
+    Widths,
 };
 use thiserror::Error;
 
@@ -144,16 +145,32 @@ pub enum Refused {
     TooFewLicences { name: String, needs: u32, total: u32 },
     #[error("the job must start at once, but its licences are in use: {wait}")]
     LicencesInUse { wait: String },
+    #[error(transparent)]
+    Accounts(#[from] AccountError),
+    #[error("there is no account `{name}` (accounts: {known})")]
+    NoSuchAccount { name: String, known: String },
+    #[error("the account `{account}` is not for user {user}{}", instead(own))]
+    AccountForOthers { account: String, user: String, own: Option<String> },
+    #[error("user {user} has no account")]
+    NoAccount { user: String },
+    #[error(transparent)]
+    Qos(#[from] QosError),
+    #[error("there is no QOS `{name}` (QOS: {known})")]
+    NoSuchQos { name: String, known: String },
+    #[error("the QOS `{qos}` is not for user {user}")]
+    QosForOthers { qos: String, user: String },
+    #[error("the time limit of {limit} is longer than the QOS `{qos}` allows: at most {most}")]
+    QosTooShort { qos: String, limit: Span, most: Span },
     #[error("the priority {priority} is not within -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}")]
     Priority { priority: i32 },
     #[error("user {user} may not submit jobs: an operator denies it")]
     Denied { user: String },
-    #[error("user {user} has {has} jobs that are not over, {more} more would be above the quota of {most}")]
-    TooManySubmitted { user: String, has: u64, more: u32, most: u32 },
-    #[error("the job could never run within the quota of user {user}: {}", over.shown(None))]
-    NeverInQuota { user: String, over: OverQuota },
-    #[error("the quota of user {user} leaves no room for the job now: {}", over.shown(None))]
-    NotInQuota { user: String, over: OverQuota },
+    #[error("{of} has {has} jobs that are not over, {more} more would be above the quota of {most}")]
+    TooManySubmitted { of: String, has: u64, more: u32, most: u32 },
+    #[error("the job could never run within the quota of {of}: {}", over.shown(None))]
+    NeverInQuota { of: String, over: OverQuota },
+    #[error("the quota of {of} leaves no room for the job now: {}", over.shown(None))]
+    NotInQuota { of: String, over: OverQuota },
     #[error("the job cannot start at once: at least {depth} jobs are before it, and no more are considered")]
     TooFarBack { depth: u32 },
     #[error("the time limit of job {job} must be longer than {least}")]
@@ -210,6 +227,11 @@ pub enum Refused {
 
 fn counted(cores: u32) -> String {
     if cores == 1 { "1 core".into() } else { format!("{cores} cores") }
+}
+
+/// Names the account that a user may use.
+fn instead(own: &Option<String>) -> String {
+    own.as_ref().map(|own| format!(": use `{own}`")).unwrap_or_default()
 }
 
 fn typed(hardware: &str) -> String {

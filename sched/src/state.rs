@@ -21,9 +21,9 @@ mod users;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    AdmissionRule, Band, Budgets, Curve, Fairshare, Groups, IdleRule, JobId, JobShare, Lease, Licences, Mode,
-    ModeSetting, Money, NodeId, OrderRule, Parts, PlacementRule, Power, Preset, Price, Profile, ProfileKey, Queues,
-    Quotas, Reservation, Slowdown, SlowdownKey, Span, Time, UnitId, UnitSpec, Variation, nodes,
+    Accounts, AdmissionRule, Band, Budgets, Curve, Fairshare, Groups, IdleRule, JobId, JobShare, Lease, Licences, Mode,
+    ModeSetting, Money, NodeId, OrderRule, Parts, PlacementRule, Power, Preset, Price, Profile, ProfileKey, QosClasses,
+    Queues, Quotas, Reservation, Slowdown, SlowdownKey, Span, Time, UnitId, UnitSpec, Variation, nodes,
 };
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +51,7 @@ pub(crate) use sessions::{SessionBegins, group_place};
 pub use slept::Slept;
 pub use steps::StepSums;
 pub(crate) use steps::Steps;
-pub use users::{Charge, Used};
+pub use users::{Charge, Payer, Used};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,18 +101,21 @@ pub struct State {
     pub(crate) boundaries_seen: Option<Time>,
     #[serde(default, skip_serializing_if = "Ranking::is_idle")]
     pub(crate) ranking: Ranking,
-    /// Blocked jobs that only wait for their users' quotas.
+    /// Blocked jobs that only wait for a quota.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) over_quota: JobSet,
     /// Blocked jobs that only wait for their licences.
     #[serde(default, skip_serializing_if = "JobSet::is_empty")]
     pub(crate) over_licence: JobSet,
-    /// The charge of each running or queued job to its user's quota.
+    /// The charge of each running or queued job to its quotas.
     #[serde(default, with = "pairs", skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) charges: BTreeMap<JobId, Charge>,
     /// Usage by user name, recorded while quotas or shares exist.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) used: BTreeMap<String, Used>,
+    /// Usage by account and user, recorded likewise.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) account_used: BTreeMap<String, BTreeMap<String, Used>>,
     #[serde(default, skip_serializing_if = "Clock::is_default")]
     pub(crate) clock: Clock,
     /// Starts whose last confirmation has come, and whose nodes did not get the command yet.
@@ -161,6 +164,10 @@ pub struct Settings {
     pub groups: Groups,
     #[serde(default, skip_serializing_if = "Licences::is_empty")]
     pub licences: Licences,
+    #[serde(default, skip_serializing_if = "Accounts::is_empty")]
+    pub accounts: Accounts,
+    #[serde(default, skip_serializing_if = "QosClasses::is_empty")]
+    pub qos: QosClasses,
     /// Users whose submissions are refused.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub denied: BTreeSet<String>,
@@ -227,6 +234,8 @@ impl Default for Settings {
             queues: Queues::default(),
             groups: Groups::default(),
             licences: Licences::default(),
+            accounts: Accounts::default(),
+            qos: QosClasses::default(),
             denied: BTreeSet::new(),
             fairshare: Fairshare::default(),
             lease: None,
@@ -237,11 +246,6 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Returns true if the usage of users is counted.
-    pub(crate) fn counts_users(&self) -> bool {
-        !self.quotas.is_empty() || self.fairshare.weight > 0
-    }
-
     /// Returns the operator's limits, even while limits of the grid replace them.
     pub fn operator_limits(&self) -> &Curve<Band> {
         self.own_limits.as_ref().unwrap_or(&self.limits)
@@ -289,7 +293,7 @@ impl State {
         self.finished.push(finished);
     }
 
-    /// Returns true if a job waits in the line of its user's quota, or of its licences.
+    /// Returns true if a job waits in the line of a quota, or of its licences.
     pub(crate) fn is_in_line(&self, id: JobId) -> bool {
         self.over_quota.contains(id) || self.over_licence.contains(id)
     }

@@ -33,7 +33,7 @@ async fn wrong_values_are_refused_with_the_accepted_form() {
     let text = "lconf: error: invalid value '-1W' for '--power <POWER>': `-1W` must not be negative\n";
     let args = ["profile", "set", "cg", "xeon", "--duration", "1s", "--power=-1W"];
     check(&args, &format!("{text}{HELP}")).await;
-    let text = "lconf: error: --json works only with show, status, node list, node show, profile list, variation show, predictor show, reservation list, queue list, group list, readings, history, undo, user, quota and fairshare\n";
+    let text = "lconf: error: --json works only with show, status, node list, node show, profile list, variation show, predictor show, reservation list, account list, qos list, queue list, group list, readings, history, undo, user, quota and fairshare\n";
     check(&["set", "mode", "low", "--json"], text).await;
 }
 

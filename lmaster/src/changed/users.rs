@@ -1,9 +1,10 @@
-//! Changes of quotas, shares, denied users, groups of nodes, licences and queues in words: the parts of the setting that differ.
+//! Changes of quotas, shares, denied users, groups of nodes, licences, accounts, QOS and queues in words: the parts of the setting that differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{
-    Beside, Deferral, Fairshare, GroupSpec, Groups, Licences, OwnerRules, QueueSpec, Queues, Quotas, host_list,
+    AccountSpec, Accounts, Beside, Deferral, Fairshare, GroupSpec, Groups, Licences, OwnerRules, QosClasses, QosSpec,
+    QueueSpec, Queues, Quotas, host_list,
 };
 
 /// The differing parts, before and after.
@@ -55,12 +56,52 @@ pub(super) fn licences(old: &Licences, new: &Licences) -> Words {
     differing(&parts(old), &parts(new))
 }
 
+pub(super) fn accounts(old: &Accounts, new: &Accounts) -> Words {
+    let parts = |of: &Accounts| -> BTreeMap<String, String> {
+        of.iter().map(|(name, spec)| (name.to_owned(), account(spec))).collect()
+    };
+    differing(&parts(old), &parts(new))
+}
+
+pub(super) fn qos(old: &QosClasses, new: &QosClasses) -> Words {
+    let parts = |of: &QosClasses| -> BTreeMap<String, String> {
+        of.iter().map(|(name, spec)| (name.to_owned(), one_qos(spec))).collect()
+    };
+    differing(&parts(old), &parts(new))
+}
+
+/// Returns a list of names; `None` for an empty one.
+fn names(names: &BTreeSet<String>) -> Option<String> {
+    (!names.is_empty()).then(|| host_list(names.iter().map(String::as_str)))
+}
+
+fn account(spec: &AccountSpec) -> String {
+    let keys = [
+        ("parent", spec.parent.clone()),
+        ("users", names(&spec.users)),
+        ("groups", names(&spec.groups)),
+        ("limits", (!spec.quota.is_empty()).then(|| spec.quota.to_string())),
+        ("default", spec.is_default.then(|| "true".to_owned())),
+    ];
+    let keys = keys.into_iter().filter_map(|(key, value)| Some(format!(", {key} {}", value?)));
+    std::iter::once(format!("share {}", spec.share)).chain(keys).collect()
+}
+
+fn one_qos(spec: &QosSpec) -> String {
+    let keys = [
+        ("limits of each user", (!spec.quota.is_empty()).then(|| spec.quota.to_string())),
+        ("max_time", spec.max_time.map(|span| span.to_string())),
+        ("users", names(&spec.users)),
+        ("groups", names(&spec.groups)),
+        ("accounts", names(&spec.accounts)),
+        ("default", spec.is_default.then(|| "true".to_owned())),
+    ];
+    let keys = keys.into_iter().filter_map(|(key, value)| Some(format!(", {key} {}", value?)));
+    std::iter::once(format!("priority {}", spec.priority)).chain(keys).collect()
+}
+
 fn queue(spec: &QueueSpec) -> String {
     let state = if spec.is_closed() { "down" } else { "up" };
-    let names = |names: &BTreeSet<String>| match names.is_empty() {
-        true => None,
-        false => Some(host_list(names.iter().map(String::as_str))),
-    };
     let nodes = names(&spec.nodes).unwrap_or_else(|| "all nodes".to_owned());
     let keys = [
         ("users", names(&spec.users)),

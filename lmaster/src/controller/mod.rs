@@ -5,6 +5,7 @@
 //! committed in one transaction; dependent messages are released when it is durable (`commit`). Only stdio is passed on
 //! at once (`streams`): it is not part of the state.
 
+mod accounts;
 mod arrays;
 mod assign;
 mod assignments;
@@ -366,6 +367,7 @@ impl Controller {
         self.tx.queues_in_force();
         self.tx.groups_in_force();
         self.tx.licences_in_force();
+        self.tx.accounts_in_force();
         self.signals.feeds_in_force(&mut self.tx);
         self.signals.follow_grid(&mut self.tx);
         let away: BTreeSet<NodeId> =

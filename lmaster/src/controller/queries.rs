@@ -11,6 +11,7 @@ use super::dependencies::Wanted;
 use super::groups::limited;
 use super::lookup::Lookup;
 use super::pages::{Cursor, PAGE};
+use super::queues::list_of;
 use super::sift::Sieve;
 use super::signals::prices_by_operator;
 use super::{Controller, PeerId};
@@ -238,8 +239,9 @@ impl Controller {
             Ok(application) => request.application = application,
             Err(error) => return self.refuse(peer, error.to_string(), None),
         }
-        if let Err(refused) = self.tx.core.resolve_queue(&mut request, &caller.groups) {
-            return self.refuse(peer, refused.to_string(), Some("lconf queue list"));
+        let user = request.user.clone();
+        if let Err(refused) = self.tx.core.resolve(&mut request, &user, &caller.groups) {
+            return self.refuse(peer, refused.to_string(), Some(list_of(&refused)));
         }
         if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use limo_model::{QueueSpec, clip, host_list};
 use limo_proto::{Answer, QueueReport, QueuesQuery};
-use limo_sched::Event;
+use limo_sched::{Event, Refused};
 
 use super::queries::Serve;
 use super::tx::Tx;
@@ -13,6 +13,17 @@ use crate::changed::CONFIGURATION;
 
 /// Longest part of an unknown name in a refusal, in bytes.
 pub(super) const NAME_SHOWN: usize = 64;
+
+/// Returns the command that lists the names which a refused job may have.
+pub(super) fn list_of(refused: &Refused) -> &'static str {
+    match refused {
+        Refused::NoSuchAccount { .. } | Refused::AccountForOthers { .. } | Refused::NoAccount { .. } => {
+            "lconf account list"
+        }
+        Refused::NoSuchQos { .. } | Refused::QosForOthers { .. } | Refused::QosTooShort { .. } => "lconf qos list",
+        _ => "lconf queue list",
+    }
+}
 
 impl Tx {
     /// Applies the configured queues.
@@ -86,6 +97,6 @@ fn report((name, spec): (&str, &QueueSpec), nodes: [usize; 2]) -> QueueReport {
     }
 }
 
-fn joined(names: &BTreeSet<String>) -> String {
+pub(super) fn joined(names: &BTreeSet<String>) -> String {
     names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
 }

@@ -1,6 +1,8 @@
 //! Settings of the controller, and their application.
 
-use limo_model::{Band, Groups, Licences, ModeSetting, Overrides, PartRule, Preset, Queues, Span};
+use limo_model::{
+    Accounts, Band, Groups, Licences, ModeSetting, Overrides, PartRule, Preset, QosClasses, Queues, Span,
+};
 use limo_sched::{Options, Refused};
 
 use super::liveness::Liveness;
@@ -30,6 +32,8 @@ pub struct Settings {
     pub queues: Queues,
     pub groups: Groups,
     pub licences: Licences,
+    pub accounts: Accounts,
+    pub qos: QosClasses,
     pub submit_hook: Option<SubmitHook>,
     /// The receiver of events of jobs, if there is one.
     pub notify: Option<NotifySettings>,
@@ -87,6 +91,7 @@ impl Controller {
             self.tx.queues_in_force();
             self.tx.groups_in_force();
             self.tx.licences_in_force();
+            self.tx.accounts_in_force();
             self.owners_in_force();
             self.reboots_in_force();
             Liveness::lease_in_force(&mut self.tx);

@@ -54,6 +54,8 @@ impl Controller {
             return Err(Refused::AllocationOfOther { job, user: live.request.user.clone() }.to_string());
         }
         request.step = Some(Step { number: of.steps.submitted, ..step });
+        request.account.clone_from(&of.request.account);
+        request.qos.clone_from(&of.request.qos);
         let offered = self.tx.core.allocated_cores(job, &request.include);
         request.settle(offered).map_err(|error| error.to_string())
     }

@@ -10,6 +10,7 @@ use limo_sched::{Event, Phase};
 use super::changes::LAST_SIGNAL;
 use super::commit::After;
 use super::lookup::Lookup;
+use super::queues::list_of;
 use super::{Controller, Live, PeerId};
 use crate::database::Database;
 
@@ -164,8 +165,8 @@ impl Controller {
             if let Err(reason) = self.settle_step(&caller, &mut request, step) {
                 return self.refuse(peer, reason, None);
             }
-        } else if let Err(refused) = self.tx.core.resolve_queue(&mut request, &caller.groups) {
-            return self.refuse(peer, refused.to_string(), Some("lconf queue list"));
+        } else if let Err(refused) = self.tx.core.resolve(&mut request, &caller.user, &caller.groups) {
+            return self.refuse(peer, refused.to_string(), Some(list_of(&refused)));
         } else if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {
             return self.refuse(peer, error.to_string(), None);
         }
@@ -312,7 +313,9 @@ pub(super) fn check(exec: &SendExec) -> Result<(), String> {
     if !request.size.is_empty() {
         check_name("size class", &request.size).map_err(name)?;
     }
-    request.queue.iter().try_for_each(|queue| check_name("queue", queue)).map_err(name)?;
+    for (what, own) in [("queue", &request.queue), ("account", &request.account), ("QOS", &request.qos)] {
+        own.iter().try_for_each(|own| check_name(what, own)).map_err(name)?;
+    }
     if request.name.len() > NAME_LIMIT || request.name.chars().any(char::is_control) {
         return Err(format!("the job's name is longer than {NAME_LIMIT} bytes or has control characters"));
     }

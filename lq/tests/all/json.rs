@@ -57,6 +57,8 @@ async fn jobs_have_the_keys_that_others_build_on() {
         expected[key] = Value::Null;
     }
     expected["licences"] = json!([]);
+    expected["account"] = json!(null);
+    expected["qos"] = json!(null);
     expected["steps"] = json!(0);
     for key in ["step_of", "step", "suspended_unix_ms", "suspended_by", "suspended_for_limit"] {
         expected[key] = Value::Null;

@@ -361,8 +361,8 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
         if self.predictions.is_some() {
             request.predicted = self.predicted(index, &request);
         }
-        let id = self.core.next_job();
-        let known = self.core.resolve_queue(&mut request, &BTreeSet::new());
+        let (id, user) = (self.core.next_job(), request.user.clone());
+        let known = self.core.resolve(&mut request, &user, &BTreeSet::new());
         let submitted = known.and_then(|()| self.core.submit(self.now, id, request));
         match submitted {
             Ok(()) => {

@@ -28,7 +28,7 @@ const COLUMNS: [AccountColumn; 63] = [
     column("JobIDRaw", 12, |view| view.number()),
     column("JobName", 10, |view| view.job.name.clone()),
     column("Partition", 10, |view| view.partition()),
-    column("Account", 10, none),
+    column("Account", 10, |view| view.account()),
     column("AllocCPUS", 10, |view| if view.job.started.is_some() { view.cores().to_string() } else { "0".into() }),
     column("NCPUS", 10, |view| view.cores().to_string()),
     column("ReqCPUS", 8, |view| view.cores().to_string()),
@@ -64,7 +64,7 @@ const COLUMNS: [AccountColumn; 63] = [
     column("Priority", 10, |view| view.priority()),
     column("WorkDir", 20, |view| view.directory()),
     column("Cluster", 10, |_| "limo".to_owned()),
-    column("QOS", 10, |_| "normal".to_owned()),
+    column("QOS", 10, |view| view.qos()),
     column("Comment", 14, none),
     column("AdminComment", 14, |view| match &view.job.wait {
         Some(wait) => wait.shown(|time| view.moment(Some(time), "")).to_string(),

@@ -118,7 +118,7 @@ fn job_record(view: &View) -> String {
     format!(
         "JobId={id}{array} JobName={name}\n   \
          {owner} MCS_label=N/A\n   \
-         Priority={priority} Nice=0 Account=(null) QOS=normal\n   \
+         Priority={priority} Nice=0 Account={account} QOS={qos}\n   \
          JobState={state} Reason={reason} Dependency={dependency}\n   \
          Requeue=0 Restarts={restarts} BatchFlag=1 Reboot=0 ExitCode={code}\n   \
          RunTime={run} TimeLimit={limit} TimeMin=N/A\n   \
@@ -152,6 +152,8 @@ fn job_record(view: &View) -> String {
         partition = view.partition(),
         list = view.nodes(),
         licences = or_null(view.licences()),
+        account = or_null(view.account()),
+        qos = view.qos(),
         command = or_null(job.command.clone()),
         words = or_null(reason_in_words),
         stderr = or_null(job.stderr.clone().unwrap_or_default()),

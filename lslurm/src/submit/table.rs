@@ -119,8 +119,7 @@ pub const JOB_OPTIONS: [OptionRow; 111] = [
 ];
 
 /// Options without an effect in Limo, which do no harm. The user is told of them.
-pub const HARMLESS: [&str; 43] = [
-    "account",
+pub const HARMLESS: [&str; 41] = [
     "acctg-freq",
     "comment",
     "constraint",
@@ -152,7 +151,6 @@ pub const HARMLESS: [&str; 43] = [
     "prefer",
     "profile",
     "propagate",
-    "qos",
     "share",
     "sockets-per-node",
     "spread-job",

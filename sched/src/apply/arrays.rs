@@ -77,7 +77,7 @@ pub(super) fn unmake_tasks(cluster: &mut Cluster, now: Time, own: JobId) {
         array.made = place;
         dequeue(cluster, id);
         if let Some(task) = cluster.state.jobs.remove(id) {
-            quota::give_back(cluster, now, id, &task.request.user);
+            quota::give_back(cluster, now, id, &task.request);
             licences::give_back(cluster, now, id, &task.request);
         }
     }

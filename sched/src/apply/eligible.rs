@@ -49,7 +49,7 @@ pub(crate) fn obstacle(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> 
     condition(cluster, now, id).or_else(|| quota::wait_of(cluster, now, id)).or_else(|| licences::wait_of(cluster, id))
 }
 
-/// Returns the conditions that a job still waits for, without its user's quota and its licences.
+/// Returns the conditions that a job still waits for, without its quotas and its licences.
 fn condition(cluster: &Cluster, now: Time, id: JobId) -> Option<Wait> {
     let job = cluster.state.jobs.get(id)?;
     if let Some(by) = &job.held {
@@ -158,11 +158,9 @@ pub(crate) fn tell_blocked(cluster: &mut Cluster, now: Time) -> Vec<(JobId, Wait
         }
         *told = Some(wait.clone());
         // The reason of the next task of an array is also the array's.
-        let array = cluster
-            .state
-            .array_of(id)
-            .map(|(own, _)| own)
-            .filter(|_| matches!(wait, Wait::Quota(_) | Wait::Licence { .. }));
+        let array = cluster.state.array_of(id).map(|(own, _)| own).filter(|_| {
+            matches!(wait, Wait::Quota(_) | Wait::Account { .. } | Wait::Qos { .. } | Wait::Licence { .. })
+        });
         match array.and_then(|own| Some((own, cluster.state.jobs.get_mut(own)?))) {
             None => told_now.push((id, wait)),
             // The array is held itself, and already has that reason.
@@ -222,7 +220,7 @@ fn end_unmet(cluster: &mut Cluster, now: Time, unmet: Unmet) {
 
 /// Updates the dependants of a job that has ended. Returns those whose conditions can never be met.
 fn gone(cluster: &mut Cluster, now: Time, (id, request): (JobId, &Request), became: Became) -> Unmet {
-    quota::gone(cluster, now, id, &request.user);
+    quota::gone(cluster, now, id, request);
     licences::give_back(cluster, now, id, request);
     if let Some(next) = cluster.index.blocked.gone(id, request) {
         reconsider(cluster, now, next);
@@ -273,7 +271,7 @@ pub(super) fn held(cluster: &mut Cluster, now: Time, id: JobId, by: &str) -> Res
     Ok(())
 }
 
-/// Blocks a job that was free to run, or waited for its quota or its licences alone.
+/// Blocks a job that was free to run, or waited for a quota or its licences alone.
 pub(super) fn wait_again(cluster: &mut Cluster, now: Time, id: JobId) {
     if cluster.state.is_in_line(id) {
         quota::leave_line(cluster, id);
@@ -282,8 +280,8 @@ pub(super) fn wait_again(cluster: &mut Cluster, now: Time, id: JobId) {
         let Some(job) = cluster.state.jobs.get_mut(id) else { return };
         job.phase = Phase::Waiting(None);
         let request = Arc::clone(&job.request);
-        quota::give_back(cluster, now, id, &request.user);
-        quota::admit(cluster, now, &request.user);
+        quota::give_back(cluster, now, id, &request);
+        quota::admit(cluster, now, &request);
         licences::give_back(cluster, now, id, &request);
     } else if cluster.state.queue.contains(id) {
         jobs::dequeue(cluster, id);
@@ -292,7 +290,7 @@ pub(super) fn wait_again(cluster: &mut Cluster, now: Time, id: JobId) {
         }
         block(cluster, now, id);
         if let Some(request) = cluster.state.jobs.get(id).map(|job| Arc::clone(&job.request)) {
-            quota::give_back(cluster, now, id, &request.user);
+            quota::give_back(cluster, now, id, &request);
             licences::give_back(cluster, now, id, &request);
         }
     } else if cluster.state.arrays.contains_key(&id) && !cluster.state.blocked.contains(id) {

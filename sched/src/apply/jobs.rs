@@ -7,8 +7,8 @@ use limo_model::{Attempt, Evictions, JobEnd, JobId, Kept, Money, NodeId, Outcome
 use super::nodes::{self, release};
 use super::possible::{check_cap, check_request};
 use super::{
-    arrays, eligible, licences, lost, owners, pause, queues, quota, rank, reservations, restarts, runs, sleep, steps,
-    widths,
+    accounts, arrays, eligible, licences, lost, owners, pause, queues, quota, rank, reservations, restarts, runs,
+    sleep, steps, widths,
 };
 use crate::cluster::Cluster;
 use crate::facts::Known;
@@ -33,6 +33,7 @@ pub(super) fn check_submission(
         }
     }
     queues::check(&cluster.state.settings.queues, request)?;
+    accounts::check(&cluster.state.settings, request)?;
     widths::check(request)?;
     check_cap(request)?;
     check_request(cluster, request)?;
@@ -66,7 +67,7 @@ pub(super) fn admit(cluster: &mut Cluster, now: Time, id: JobId, request: Arc<Re
     let mut job = new_job(request, now);
     eligible::conditions(&cluster.state, &mut job);
     cluster.index.blocked.known(id, &job.request);
-    quota::known(cluster, id, &job.request.user);
+    quota::known(cluster, id, &job.request);
     cluster.state.jobs.insert(id, Box::new(job));
 }
 
@@ -96,8 +97,7 @@ pub(super) fn enqueue(cluster: &mut Cluster, now: Time, id: JobId) {
     }
     let Some(request) = cluster.state.jobs.get(id).map(|job| Arc::clone(&job.request)) else { return };
     if had_room && !cluster.state.over_licence.contains(id) {
-        quota::give_back(cluster, now, id, &request.user);
-        quota::admit(cluster, now, &request.user);
+        quota::blocked(cluster, now, id, &request);
     }
     licences::give_back(cluster, now, id, &request);
 }
@@ -110,7 +110,7 @@ pub(super) fn queue(cluster: &mut Cluster, now: Time, id: JobId) {
     let known = Known { profiles, default_duration, slowdowns, cap_factor_permille, confidence };
     let index = &mut cluster.index;
     if let Some(job) = cluster.state.jobs.get(id) {
-        let is_mixed = cluster.state.ranking.mixed || job.request.priority != 0;
+        let is_mixed = cluster.state.ranking.mixed || job.request.priority != 0 || job.request.qos.is_some();
         let last = if is_mixed { cluster.state.queue.last() } else { None };
         if let Some(place) = cluster.state.queue.insert(id) {
             index.shapes.insert(known, &index.classes, place, &job.request);
@@ -204,6 +204,7 @@ pub(super) fn taken_back(
     cluster.state.active.remove(id);
     if let Some(job) = cluster.state.jobs.get(id) {
         cluster.books.give_licences(&job.request);
+        cluster.books.give_owned(&job.request, &assignment.placement);
     }
     cluster.index.to_stop.remove(id);
     release(cluster, now, id, &assignment, &[]);
@@ -285,6 +286,7 @@ pub(super) fn ended(
         Phase::Waiting(_) => return Err(Refused::OldAttempt { job: id, attempt: number }),
     };
     let seen: Vec<_> = running.iter().flat_map(|running| running.seen_on.iter().copied()).collect();
+    cluster.books.give_owned(&job.request, &assignment.placement);
     release(cluster, now, id, &assignment, &seen);
     lost::hold(cluster, now, (id, number), &assignment);
     let is_unprepared = matches!(outcome, Outcome::NotPrepared { .. });
@@ -292,7 +294,7 @@ pub(super) fn ended(
     let account = runs::account(&cluster.state, now, (&job, running.as_ref()), usage, &assignment);
     let (outcome, at_limit) = outcome.clone().split_limit();
     let core_ms = running.as_ref().map_or(0, |running| running.core_ms(&assignment, now));
-    quota::used(&mut cluster.state, now, &job.request.user, (account.energy - job.lost.energy, core_ms));
+    quota::used(&mut cluster.state, now, &job.request, (account.energy - job.lost.energy, core_ms));
     let kept = running.as_ref().and_then(|running| running.kept);
     let (started, steady) = running.map_or((None, false), |running| (Some(running.started), running.steady));
     let limit = job.request.time_limit.filter(|_| at_limit);

@@ -1,6 +1,7 @@
 //! Events become state. Each event is either recorded completely, or refused without a change. No decisions are made
 //! here.
 
+mod accounts;
 mod arrays;
 mod awaits;
 mod clock;
@@ -12,6 +13,7 @@ mod licences;
 mod limit;
 mod lost;
 mod margins;
+mod need;
 mod nodes;
 mod owners;
 mod parts;
@@ -31,6 +33,7 @@ mod settings;
 mod sleep;
 mod steer;
 mod steps;
+mod tree;
 mod widths;
 
 use std::sync::{Arc, OnceLock};
@@ -42,6 +45,7 @@ use crate::event::Event;
 use crate::refused::Refused;
 use crate::state::{Clock, Sleep};
 
+pub(crate) use accounts::resolve as resolve_account;
 pub(crate) use arrays::{count_tasks, make_tasks, started as task_started};
 pub(crate) use awaits::{next_overdue, overdue, unconfirmed_caps, wait_for, wait_for_newest};
 pub(crate) use eligible::{begin_due, check_hold, check_release, obstacle, over, tell_blocked};
@@ -130,6 +134,8 @@ pub(crate) fn apply(cluster: &mut Cluster, now: Time, event: &Event) -> Result<(
         Event::TimeLimitSet { job, limit, .. } => limit::set(cluster, now, *job, *limit),
         Event::QueuesSet { queues, .. } => queues::set(cluster, now, queues),
         Event::LicencesSet { licences, .. } => licences::set(cluster, now, licences),
+        Event::AccountsSet { accounts, .. } => accounts::set(cluster, now, accounts),
+        Event::QosSet { qos, .. } => accounts::set_qos(cluster, now, qos),
         Event::GroupsSet { groups, .. } => groups::set(cluster, now, groups),
         Event::QuotasSet { quotas, .. } => quota::set(cluster, now, quotas),
         Event::FairshareSet { fairshare, .. } => rank::fairshare_set(&mut cluster.state, now, fairshare),

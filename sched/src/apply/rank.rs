@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use limo_model::{Fairshare, JobId, Measure, PRIORITY_LIMIT, Request, Span, Standing, Time};
 
-use super::{licences, quota};
+use super::{licences, quota, tree};
 use crate::cluster::Cluster;
 use crate::fairshare::{age_points, share_points};
 use crate::refused::Refused;
-use crate::state::{Job, Phase, State};
+use crate::state::{Assignment, Job, Phase, Running, State};
 
 /// A longer queue is ranked at most once in [`INSTANT`], or in [`PAUSE`] if it exceeds [`MANY`]. Several plans are
 /// made at one time; array tasks that join between them are ranked before the first plan of the next time.
@@ -72,9 +72,11 @@ pub(super) fn priority_set(cluster: &mut Cluster, now: Time, id: JobId, priority
 /// Decays usage by the half-life that held until now.
 pub(super) fn fairshare_set(state: &mut State, now: Time, fairshare: &Fairshare) -> Result<(), Refused> {
     let half_life = state.settings.fairshare.half_life;
-    state.used.values_mut().for_each(|used| used.count(now, [0; 2], half_life));
+    let in_accounts = state.account_used.values_mut().flat_map(BTreeMap::values_mut);
+    state.used.values_mut().chain(in_accounts).for_each(|used| used.count(now, [0; 2], half_life));
     state.settings.fairshare = fairshare.clone();
     state.ranking.points.clear();
+    state.ranking.in_accounts.clear();
     (state.ranking.mixed, state.ranking.due) = (true, true);
     Ok(())
 }
@@ -91,11 +93,16 @@ pub(super) fn joined(state: &mut State, now: Time, id: JobId, last: Option<JobId
 
 pub(crate) fn standing(state: &State, now: Time, job: &Job) -> Standing {
     let fairshare = &state.settings.fairshare;
-    let own = i64::from(job.request.priority);
+    let by_qos = job.request.qos.as_ref().and_then(|qos| state.settings.qos.get(qos)).map_or(0, |qos| qos.priority);
+    let own = i64::from(job.request.priority) + i64::from(by_qos);
     if !fairshare.weighs() {
         return Standing { own, ..Standing::default() };
     }
-    let known = state.ranking.points.get(&job.request.user).copied();
+    let known = match tree::account_of(state, &job.request) {
+        Some(account) => state.ranking.in_accounts.get(account).and_then(|users| users.get(&job.request.user)),
+        None => state.ranking.points.get(&job.request.user),
+    };
+    let known = known.copied();
     let share = known.unwrap_or_else(|| share_points(fairshare, (0, 0), (fairshare.share_of(&job.request.user), 1)));
     Standing { own, age: age_points(fairshare, now - job.eligible()), share }
 }
@@ -117,10 +124,7 @@ fn points(state: &State, now: Time) -> BTreeMap<String, i64> {
     for job in state.active.iter().chain(state.queue.iter()).filter_map(|id| state.jobs.get(id)) {
         let used = users.entry(&job.request.user).or_default();
         if let Some((running, assignment)) = job.running().zip(job.assignment()) {
-            *used = used.saturating_add(match fairshare.measure {
-                Measure::Energy => u64::try_from(running.used(assignment, now).mj()).unwrap_or(0),
-                Measure::CoreSeconds => assignment.core_ms(now - running.started),
-            });
+            *used = used.saturating_add(used_so_far(fairshare, (running, assignment), now));
         }
     }
     let all = users.values().fold(0, |all: u64, used| all.saturating_add(*used));
@@ -129,6 +133,14 @@ fn points(state: &State, now: Time) -> BTreeMap<String, i64> {
         (user.to_owned(), share_points(fairshare, (used, all), (fairshare.share_of(user), shares)))
     };
     users.into_iter().map(of).collect()
+}
+
+/// Returns the use of a running job.
+pub(super) fn used_so_far(of: &Fairshare, (running, assignment): (&Running, &Assignment), now: Time) -> u64 {
+    match of.measure {
+        Measure::Energy => u64::try_from(running.used(assignment, now).mj()).unwrap_or(0),
+        Measure::CoreSeconds => assignment.core_ms(now - running.started),
+    }
 }
 
 /// Returns the time at which the queue must be ranked without any event.
@@ -153,6 +165,7 @@ pub(crate) fn rank(cluster: &mut Cluster, now: Time) {
     }
     let weighs = cluster.state.settings.fairshare.weighs();
     cluster.state.ranking.points = points(&cluster.state, now);
+    cluster.state.ranking.in_accounts = tree::points(&cluster.state, now);
     let jobs = cluster.state.queue.iter().filter_map(|id| cluster.state.jobs.get(id).map(|job| (id, job)));
     let mut order: Vec<(i64, JobId)> = jobs.map(|(id, job)| rank_of(&cluster.state, now, id, job)).collect();
     let first = order.first().copied();

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use limo_model::{NodeId, NodeSpec, Power, Time};
 
 use super::nodes::{hide_jobs, renew};
-use super::{groups, owners, sessions, sleep};
+use super::{groups, owners, quota, sessions, sleep};
 use crate::account::Bill;
 use crate::cluster::Cluster;
 use crate::refused::Refused;
@@ -86,6 +86,10 @@ fn take_in(cluster: &mut Cluster, now: Time, id: NodeId, kinds: usize) {
         cluster.find_again(now);
     } else {
         cluster.books.look_at(&cluster.state.nodes[id.0 as usize], now);
+    }
+    if cluster.index.classes.len() != kinds {
+        // Jobs that ask for all cores of a unit may need more now.
+        quota::check_again(cluster, now);
     }
 }
 

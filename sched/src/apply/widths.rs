@@ -145,6 +145,9 @@ pub(crate) fn resize(cluster: &mut Cluster, now: Time, id: JobId, before: &AsRun
     {
         assignment.shares = shares_at_start(&cluster.state, job, &assignment.placement, assignment.draw);
     }
+    let (books, owner) = (&mut cluster.books, &before.request);
+    books.give_owned(owner, &present.assignment.placement);
+    books.take_owned(owner, &assignment.placement);
     take(cluster, now, id, &assignment);
     quota::placed(cluster, now, id, &assignment);
     with_times(cluster, id, |job| job.phase = Phase::Running(Box::new(assignment), running));

@@ -340,6 +340,7 @@ fn begin(
     cluster.state.active.insert(start.job);
     if let Some(job) = cluster.state.jobs.get(start.job) {
         cluster.books.take_licences(&job.request);
+        cluster.books.take_owned(&job.request, &assignment.placement);
     }
     apply::task_started(cluster, start.job);
     apply::take(cluster, now, start.job, &assignment);

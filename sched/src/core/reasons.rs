@@ -73,7 +73,9 @@ impl Core {
                 Wait::Resources { until: None }
             }
             Wait::Group { .. } => self.view(now).waits_for_group(id).unwrap_or(Wait::Resources { until: None }),
-            Wait::Quota(_) | Wait::Licence { .. } => self.blocked_by(now, id).unwrap_or(wait),
+            Wait::Quota(_) | Wait::Account { .. } | Wait::Qos { .. } | Wait::Licence { .. } => {
+                self.blocked_by(now, id).unwrap_or(wait)
+            }
             Wait::Sooner { until } if until <= now => Wait::Resources { until: None },
             other => other,
         }

@@ -133,7 +133,7 @@ impl<'a> Division<'a> {
     fn of(cluster: &'a Cluster, now: Time, before: &'a BTreeMap<JobId, AsRunning>) -> Self {
         let settings = &cluster.state.settings;
         let view = View::new(cluster, now);
-        let limited = cluster.parts.keeps_budget() && !settings.budgets.is_empty() || !settings.quotas.is_empty();
+        let limited = cluster.parts.keeps_budget() && !settings.budgets.is_empty() || settings.have_quotas();
         let growers = before.iter().filter(|_| !limited).filter_map(|(id, before)| {
             let assignment = cluster.state.jobs.get(*id)?.assignment()?;
             let width = width(&before.assignment.placement);

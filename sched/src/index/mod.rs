@@ -8,13 +8,13 @@ mod compare;
 mod groups;
 mod licences;
 mod occupants;
+mod payers;
 mod plan_cache;
 mod pool;
 mod ranks;
 mod resting;
 mod shapes;
 mod stock;
-mod users;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -30,12 +30,12 @@ pub(crate) use classes::{Class, Classes};
 pub(crate) use groups::{GroupDraws, GroupRooms, KeptRoom};
 pub(crate) use licences::{LicenceLine, LicenceLines, Turn, licences_of, turn};
 pub(crate) use occupants::Occupants;
+pub(crate) use payers::{PayerSums, Payers};
 pub(crate) use plan_cache::{Gains, HeadReservation, PlanCache};
 pub(crate) use pool::{PoolCell, PoolIndex, PoolKey};
 pub(crate) use ranks::{Rank, Ranks, UnitOrder};
 pub(crate) use resting::Resting;
 pub(crate) use shapes::{Shape, Shapes, Way};
-pub(crate) use users::Users;
 
 /// The resources that the end of a job returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,8 +114,8 @@ pub(crate) struct Index {
     pub reserved: BTreeSet<(NodeId, String)>,
     /// Begins and ends of reservations.
     pub boundaries: BTreeSet<Time>,
-    /// Sums over the jobs of users, while there are quotas.
-    pub users: Option<Users>,
+    /// Sums over the jobs of payers, while there are quotas.
+    pub payers: Option<Payers>,
     /// Holders of licences, and jobs that wait for them.
     pub licences: LicenceLines,
     /// Orders of nodes by their variation; made when first needed after a change.
@@ -173,7 +173,7 @@ impl Index {
         index.queue_again(state);
         index.blocked = Blocked::of(state);
         index.groups = GroupDraws::of(state);
-        index.users = (!state.settings.quotas.is_empty()).then(|| Users::of(state));
+        index.payers = state.settings.have_quotas().then(|| Payers::of(state));
         index.licences = LicenceLines::of(state);
         index.rank_again(state);
         index.rest_again(state, now);

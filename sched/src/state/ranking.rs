@@ -16,6 +16,9 @@ pub(crate) struct Ranking {
     /// Points that the last ranking added to priorities of jobs, by user; users who are not listed used no energy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub points: BTreeMap<String, i64>,
+    /// The same by account and user, for jobs with an account.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub in_accounts: BTreeMap<String, BTreeMap<String, i64>>,
 }
 
 impl Ranking {

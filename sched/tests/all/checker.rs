@@ -1,5 +1,6 @@
 //! Every rule of the checker finds a plan that breaks it, and no other plan.
 
+mod accounts;
 use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{

@@ -1,5 +1,6 @@
 //! End to end: the real programs on loopback, real jobs, real signals.
 
+mod accounts;
 mod addresses;
 mod allowance;
 mod api;

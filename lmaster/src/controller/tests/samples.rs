@@ -118,6 +118,8 @@ pub fn settings() -> Settings {
         queues: Queues::default(),
         groups: Groups::default(),
         licences: Licences::default(),
+        accounts: limo_model::Accounts::default(),
+        qos: limo_model::QosClasses::default(),
         submit_hook: None,
         notify: None,
     }

@@ -62,6 +62,8 @@ pub fn request() -> impl Strategy<Value = Request> {
                 Box::new(Mail { events: "BEGIN,FAIL".parse().expect("events"), user: "ada@example.org".into() })
             }),
             licences: deadline.into_iter().map(|_| LicenceCount { name: "matlab".into(), count: MANY }).collect(),
+            account: deadline.map(|at| format!("a{}", at.unix_ms())),
+            qos: immediate.then(|| "long".to_owned()),
             queue_group: immediate.then(|| "physics".to_owned()),
             step: immediate.then_some(Step { of: JobId(3), number: 1, overlap: true }),
             restart: Restart {

@@ -93,6 +93,8 @@ impl Story {
                 let licences = Licences::new(all.collect()).expect("licences");
                 self.apply(Event::LicencesSet { licences, by: by() });
             }
+            ["account", name, rest @ ..] => self.account(name, &fields(rest)),
+            ["qos", name, rest @ ..] => self.qos(name, &fields(rest)),
             ["owner-came", name] => self.apply(Event::OwnerCame { node: node(self, name) }),
             ["reboot", name, "off"] => self.apply(Event::Rebooting { node: node(self, name), reboot: None }),
             ["reboot", name, "ordered"] => {

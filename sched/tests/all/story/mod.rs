@@ -1,5 +1,6 @@
 //! The language of the stories: clusters, nodes, profiles and jobs as lines of words. Events are in [`happen`].
 
+mod accounts;
 mod happen;
 
 use std::collections::BTreeMap;
@@ -364,10 +365,9 @@ impl Story {
             queue_group: None,
             step: None,
             mail: None,
-            licences: given
-                .get("licences")
-                .map(|text| limo_model::parse_licences(text).expect(text))
-                .unwrap_or_default(),
+            account: given.get("account").map(|text| (*text).to_owned()),
+            qos: given.get("qos").map(|text| (*text).to_owned()),
+            licences: given.get("licences").map_or(Vec::new(), |text| limo_model::parse_licences(text).expect(text)),
             restart: Restart { most: given.get("restarts").map(|text| parse(text)), ..Restart::default() },
             malleable: given.contains_key("malleable"),
             widths: range.and_then(|NodeRange { least, most }| {
@@ -375,7 +375,8 @@ impl Story {
             }),
         };
         let groups = given.get("groups").into_iter().flat_map(|text| text.split(',')).map(str::to_owned).collect();
-        if let Err(refused) = self.world.core.resolve_queue(&mut request, &groups) {
+        let user = request.user.clone();
+        if let Err(refused) = self.world.core.resolve(&mut request, &user, &groups) {
             return self.say(&format!("refused {name} {refused}"));
         }
         let tasks: Option<Tasks> = given.get("tasks").map(|text| parse(text));
