@@ -182,6 +182,7 @@ fn base(
         directory: live.map(|live| String::from_utf8_lossy(&live.launch.cwd).into_owned()),
         usage: None,
         licences: request.licences.clone(),
+        labels: request.labels.clone(),
     }
 }
 

@@ -17,6 +17,7 @@ use crate::warning::warning;
 use crate::export::Export;
 use crate::files::FileArgs;
 use crate::gres::GresArgs;
+use crate::labels::LabelArgs;
 use crate::login;
 use crate::mail::MailArgs;
 use crate::priority::PriorityArgs;
@@ -42,6 +43,8 @@ pub struct Args {
     pub job: JobArgs,
     #[command(flatten)]
     pub mail: MailArgs,
+    #[command(flatten)]
+    pub labels: LabelArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

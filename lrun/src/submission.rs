@@ -152,6 +152,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         queue_group: None,
         step: None,
         mail: args.mail.mail(),
+        labels: args.labels.labels(),
         licences: args.resources.licenses.clone().unwrap_or_default().0,
     })
 }

@@ -6,16 +6,6 @@ use limo_client::{answer, exit, tell};
 
 use crate::call::{Call, FAILED, VERSION};
 
-/// `sattach` and `sstat`: says what to use instead.
-pub fn refuse(call: &Call) -> ExitCode {
-    let (reason, hint) = match call.name {
-        "sattach" => ("the streams of a step stay with its srun", "lq attach --take JOB, for a job of lrun"),
-        _ => ("a running step has no figures yet", "lq show JOB, and sacct -j JOB when it is over"),
-    };
-    tell(&format!("{}: error: {reason}\n{}: hint: {hint}\n", call.name, call.name));
-    ExitCode::from(FAILED)
-}
-
 /// `sacctmgr`: Limo has no accounts, so each list is empty, but for that of the clusters.
 pub fn accounts(call: &Call) -> ExitCode {
     let words: Vec<&str> = call.words.iter().map(String::as_str).collect();

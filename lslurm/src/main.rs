@@ -20,6 +20,7 @@ mod select;
 mod sinfo;
 mod squeue;
 mod srun;
+mod sstat;
 mod status;
 mod submit;
 mod values;
@@ -46,7 +47,7 @@ const COMMANDS: [SlurmCommand; 12] = [
     ("sacctmgr", |call| absent::accounts(&call)),
     ("salloc", |call| call.run(salloc::run)),
     ("sattach", |call| call.run(sattach::run)),
-    ("sstat", |call| absent::refuse(&call)),
+    ("sstat", |call| call.run(sstat::run)),
 ];
 
 fn main() -> ExitCode {

@@ -16,6 +16,7 @@ use crate::readings::{ReadingsQuery, ReadingsReport};
 use crate::report::{JobReport, NodeDetail, NodeReport};
 use crate::select::{Finished, JobFilter, ListingQuery, Selection};
 use crate::status::Status;
+use crate::usage::{UsageQuery, UsageReport};
 use crate::users::UsersReport;
 use crate::web::{WebQuery, WebReport};
 
@@ -82,6 +83,7 @@ macro_rules! for_each_query {
             Listing(ListingQuery), Heavy, HistoryPage: match { Answer::History { jobs, more } => HistoryPage { jobs, more } };
             Plan(PlanQuery), Heavy, PlanReport: match { Answer::Plan(report) => *report };
             Web(WebQuery), Light, WebReport: match { Answer::Web(report) => report };
+            Usage(UsageQuery), Light, UsageReport: match { Answer::Usage(report) => report };
         }
     };
 }
@@ -300,6 +302,8 @@ pub enum Answer {
     Plan(Box<PlanReport>),
     /// Answer to [`WebQuery`].
     Web(WebReport),
+    /// Answer to [`UsageQuery`].
+    Usage(UsageReport),
 }
 
 impl Answer {

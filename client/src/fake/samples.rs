@@ -82,6 +82,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         directory: Some("/home/ada".into()),
         usage: None,
         licences: Vec::new(),
+        labels: None,
     }
 }
 

@@ -119,11 +119,9 @@ pub const JOB_OPTIONS: [OptionRow; 111] = [
 ];
 
 /// Options without an effect in Limo, which do no harm. The user is told of them.
-pub const HARMLESS: [&str; 43] = [
+pub const HARMLESS: [&str; 40] = [
     "account",
     "acctg-freq",
-    "comment",
-    "constraint",
     "contiguous",
     "core-spec",
     "cores-per-socket",
@@ -162,7 +160,6 @@ pub const HARMLESS: [&str; 43] = [
     "time-min",
     "tmp",
     "use-min-nodes",
-    "wckey",
 ];
 
 /// Options that change what runs, where, or for whom, in a way that Limo does not have.

@@ -364,6 +364,7 @@ impl Story {
             queue_group: None,
             step: None,
             mail: None,
+            labels: None,
             licences: given
                 .get("licences")
                 .map(|text| limo_model::parse_licences(text).expect(text))
