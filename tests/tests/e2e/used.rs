@@ -111,7 +111,7 @@ fn a_running_job_and_its_steps_have_figures_so_far() {
     let submitter = cluster.submitter();
     let work = "$x = 'x' x (32 << 20); open F, '>taken'; 1 while 1";
     let script = format!("{} -n 1 perl -e \"{}\"", programs::path("lrun").display(), work.replace('$', "\\$"));
-    let job = submitter.detach(&["-c", "2", "--batch", "sh", "-c", &script]);
+    let job = submitter.detach(&["-c", "2", "--mem", "256M", "--batch", "sh", "-c", &script]);
     until("the step has its memory", || submitter.path("taken").exists().then_some(()));
     // 10 ms of CPU time may be too little for the clock of the kernel.
     let cpu = until("it has used CPU time", || fact(submitter, job, "CPU time ").filter(|cpu| !cpu.starts_with("0 ")));
