@@ -180,6 +180,14 @@ impl Group {
         Ok(both.0.zip(both.1).map(|(user_cpu, system_cpu)| Usage { user_cpu, system_cpu }))
     }
 
+    /// Returns the CPU time as [`Group::usage`], for the script of a job with that of its steps.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn usage_with_steps(&self) -> Result<Option<Usage>, ContainError> {
+        self.above().filter(|_| self.is_script()).as_ref().unwrap_or(self).usage()
+    }
+
     /// Returns the most memory that its processes had together, with the files that the kernel caches for them, in bytes;
     /// `None` if nothing counts it. That of the script of a job includes its steps.
     ///

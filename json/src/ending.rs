@@ -15,6 +15,7 @@ pub fn end_in_words(end: &JobEnd, clock: &Clock) -> String {
         }
         JobEnd::Ran { outcome: Outcome::Exited(code), .. } => format!("exited with code {code}"),
         JobEnd::Ran { outcome: Outcome::Signaled(signal), .. } => format!("ended by {}", signal_name(*signal)),
+        JobEnd::Ran { outcome: Outcome::EndedWithJob { .. }, .. } => "cancelled because its job had ended".to_owned(),
         JobEnd::Ran { outcome: Outcome::ExceededMemory { limit, .. }, .. } => {
             format!("ended by the kernel: exceeded its memory of {limit}")
         }

@@ -57,7 +57,7 @@ fn hide_in_report(job: &mut JobReport, user: &str) {
     if job.application.contains(JOINT) {
         HIDDEN.clone_into(&mut job.application);
     }
-    (job.stdout, job.stderr, job.directory) = (None, None, None);
+    (job.stdout, job.stderr, job.directory, job.labels) = (None, None, None, None);
     // The reason names the program.
     if let Some(JobEnd::Ran { outcome: Outcome::NotStarted { reason, .. }, .. }) = &mut job.end {
         HIDDEN.clone_into(reason);

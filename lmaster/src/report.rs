@@ -184,6 +184,7 @@ fn base(
         licences: request.licences.clone(),
         account: request.account.clone(),
         qos: request.qos.clone(),
+        labels: request.labels.clone(),
     }
 }
 

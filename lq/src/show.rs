@@ -6,7 +6,7 @@ use limo_client::{
     job_label, marked, or_dash, plain,
 };
 use limo_model::{Allowance, Evictions, Memory, WhenUsed, host_list};
-use limo_proto::{JobReport, PackedTasks, Selector};
+use limo_proto::{JobReport, JobState, PackedTasks, Selector, UsageQuery, UsageReport};
 
 use crate::columns::{places, time_run, unreachable};
 
@@ -23,7 +23,14 @@ pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, 
         if json {
             jobs.extend([job].into_iter().chain(steps));
         } else {
-            texts.push(facts(&job, &clock) + &steps_of(&steps, &clock));
+            let so_far = match job.state {
+                // An older master does not know the question.
+                JobState::Running | JobState::Suspended => {
+                    session.ask(UsageQuery(id)).await.map_or_else(|_| String::new(), |report| used_so_far(&report))
+                }
+                _ => String::new(),
+            };
+            texts.push(facts(&job, &clock) + &so_far + &steps_of(&steps, &clock));
         }
     }
     if json {
@@ -32,6 +39,20 @@ pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, 
         answer(&texts.join("\n"))?;
     }
     Ok(exit::DONE)
+}
+
+/// Formats the resources that a running job and its steps have used; empty if no node knows them.
+fn used_so_far(report: &UsageReport) -> String {
+    if report.answered == 0 {
+        return String::new();
+    }
+    let UsageReport { nodes, answered, sum, most, .. } = report;
+    let of = if answered < nodes { format!(", on {answered} of {nodes} nodes") } else { String::new() };
+    let cpu = sum.user_cpu + sum.system_cpu;
+    let cpu = format!("{cpu} (user {}, system {}) so far{of}", sum.user_cpu, sum.system_cpu);
+    let memory = format!("{} now{of}, at most {most}{}", sum.memory, if *nodes > 1 { " on one node" } else { "" });
+    let lines = [("CPU time", Some(cpu)), ("memory used", (*most > Memory::ZERO).then_some(memory))];
+    lines.into_iter().filter_map(|(what, value)| Some(format!("{what:<12} {}\n", value?))).collect()
 }
 
 /// Formats the steps of a job, a line each.

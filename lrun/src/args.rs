@@ -18,6 +18,7 @@ use crate::accounting::AccountingArgs;
 use crate::export::Export;
 use crate::files::FileArgs;
 use crate::gres::GresArgs;
+use crate::labels::LabelArgs;
 use crate::login;
 use crate::mail::MailArgs;
 use crate::priority::PriorityArgs;
@@ -45,6 +46,8 @@ pub struct Args {
     pub accounting: AccountingArgs,
     #[command(flatten)]
     pub mail: MailArgs,
+    #[command(flatten)]
+    pub labels: LabelArgs,
     #[command(flatten)]
     pub resources: ResourceArgs,
     #[command(flatten)]

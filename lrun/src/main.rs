@@ -13,6 +13,7 @@ mod farewell;
 mod files;
 mod foreign;
 mod gres;
+mod labels;
 mod lines;
 mod link;
 mod login;

@@ -154,6 +154,7 @@ fn request(args: &Args, work: &Work) -> Result<Request, Failure> {
         mail: args.mail.mail(),
         account: args.accounting.account.clone(),
         qos: args.accounting.qos.clone(),
+        labels: args.labels.labels(),
         licences: args.resources.licenses.clone().unwrap_or_default().0,
     })
 }

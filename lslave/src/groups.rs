@@ -5,9 +5,9 @@ mod binding;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use limo_containment::{ContainError, Controller, Group, Limits, Mounts, Place, Strength, Subtree, is_held};
-use limo_model::{Containment, NodeSpec, Part, UnitKind};
-use limo_proto::DoExec;
+use limo_containment::{ContainError, Controller, Group, Limits, Mounts, Place, Strength, Subtree, Usage, is_held};
+use limo_model::{Containment, Memory, NodeSpec, Part, Span, UnitKind};
+use limo_proto::{DoExec, LiveUsage};
 use limo_shepherd::{Claim, Handle};
 use tracing::{info, warn};
 
@@ -184,6 +184,19 @@ pub fn remove(group: &Group, claim: Claim, patience: Duration) -> usize {
             0
         }
     }
+}
+
+/// Reads the resources that the processes in a group have used so far; those of a job include its steps.
+pub fn used(group: &Group, claim: Claim) -> Option<LiveUsage> {
+    let read = || {
+        let usage = group.usage_with_steps()?;
+        let (memory, peak) = (group.present_memory()?.unwrap_or(0), group.peak_memory()?.unwrap_or(0));
+        Ok::<_, ContainError>((usage, Memory::from_bytes(memory), Memory::from_bytes(peak)))
+    };
+    let (usage, memory, peak) = read().inspect_err(|error| warn!(%claim, %error, "the usage cannot be read")).ok()?;
+    let ms = |ms: u64| Span::from_ms(i64::try_from(ms).unwrap_or(i64::MAX));
+    let Usage { user_cpu, system_cpu } = usage?;
+    Some(LiveUsage { user_cpu: ms(user_cpu), system_cpu: ms(system_cpu), memory, peak })
 }
 
 /// Returns the cores and the bytes of memory in the request.

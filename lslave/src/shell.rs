@@ -323,6 +323,7 @@ impl Shell {
             Effect::SetCaps { generation, caps } => self.set_caps(generation, caps),
             Effect::PutCapsBack => self.put_caps_back(),
             Effect::Probe { shown } => self.probe(shown),
+            Effect::Measure { ticket, job, attempt } => self.measure(ticket, Claim { job: job.0, attempt: attempt.0 }),
             Effect::Sleep => drop(self.tools.sleeper.as_ref().map(Sleeper::want)),
             Effect::Reboot => self.reboot(),
             Effect::Exit(result) => self.result = Some(result),

@@ -85,7 +85,7 @@ pub fn queued(view: &View) -> Value {
         "batch_host": job.nodes.first().cloned().unwrap_or_default(),
         "cluster": "limo",
         "command": job.command,
-        "comment": "",
+        "comment": view.comment(),
         "cpus": number(Some(cpus)),
         "current_working_directory": view.directory(),
         "deadline": seconds(job.deadline),

@@ -1,7 +1,6 @@
 //! `lslurm`: Slurm's commands on Limo. It behaves by the name that it is called by, or by its first argument:
 //! `lslurm sbatch job.sh`. Options, output and exit codes are those of Slurm 22.05.
 
-mod absent;
 mod call;
 mod format;
 mod getopt;
@@ -21,6 +20,7 @@ mod select;
 mod sinfo;
 mod squeue;
 mod srun;
+mod sstat;
 mod status;
 mod submit;
 mod values;
@@ -47,7 +47,7 @@ const COMMANDS: [SlurmCommand; 12] = [
     ("sacctmgr", |call| call.run(sacctmgr::run)),
     ("salloc", |call| call.run(salloc::run)),
     ("sattach", |call| call.run(sattach::run)),
-    ("sstat", |call| absent::refuse(&call)),
+    ("sstat", |call| call.run(sstat::run)),
 ];
 
 fn main() -> ExitCode {

@@ -19,7 +19,7 @@ use crate::submit::JobOptions;
 use crate::view::View;
 use crate::{json, status};
 
-use columns::AccountField;
+pub use columns::{AccountField, help};
 
 const OPTIONS: [OptionRow; 45] = [
     both('A', "accounts", Value),
@@ -98,7 +98,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         Err(code) => return Ok(code),
     };
     if options.has("helpformat") {
-        answer(&columns::help())?;
+        answer(&help())?;
         return Ok(exit::DONE);
     }
     let format = options.get("format").unwrap_or(if options.has("brief") { BRIEF } else { USUAL });
@@ -225,7 +225,7 @@ fn key(job: &JobReport) -> Key {
 }
 
 /// Arrangement of the columns.
-enum Layout {
+pub enum Layout {
     /// Aligned, with a space after each column.
     Columns,
     /// A text between the columns; true if also after the last one.
@@ -233,7 +233,7 @@ enum Layout {
 }
 
 impl Layout {
-    fn of(options: &JobOptions) -> Self {
+    pub fn of(options: &JobOptions) -> Self {
         let between = options.get("delimiter").unwrap_or("|").to_owned();
         match options.0.iter().rev().find(|given| ["parsable", "parsable2"].contains(&given.name)) {
             Some(given) => Self::Between(between, given.name == "parsable"),
@@ -241,7 +241,7 @@ impl Layout {
         }
     }
 
-    fn row(&self, shown: &[AccountField], value: impl Fn(&AccountField) -> String) -> String {
+    pub fn row(&self, shown: &[AccountField], value: impl Fn(&AccountField) -> String) -> String {
         match self {
             Self::Columns => shown.iter().map(|column| column.aligned(&value(column)) + " ").collect::<String>() + "\n",
             Self::Between(text, last) => {
@@ -251,7 +251,7 @@ impl Layout {
         }
     }
 
-    fn titles(&self, shown: &[AccountField]) -> String {
+    pub fn titles(&self, shown: &[AccountField]) -> String {
         let titles = self.row(shown, |column| column.title().to_owned());
         match self {
             Self::Columns => titles + &self.row(shown, |column| "-".repeat(column.width())),

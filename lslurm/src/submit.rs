@@ -100,6 +100,8 @@ impl JobOptions {
             ("qos", "--qos"),
             ("mail-type", "--mail-type"),
             ("mail-user", "--mail-user"),
+            ("comment", "--comment"),
+            ("wckey", "--wckey"),
         ] {
             if let Some(value) = self.get(name) {
                 job.option(option, value);
@@ -109,6 +111,9 @@ impl JobOptions {
             if let Some(value) = self.get(name).filter(|value| !value.is_empty()) {
                 job.option(option, value);
             }
+        }
+        if let Some(text) = self.get("constraint").filter(|text| !text.is_empty()) {
+            job.option("--constraint", constraint(text)?);
         }
         for (name, option) in [("hold", "--hold"), ("exclusive", "--exclusive")] {
             if self.has(name) {
@@ -239,6 +244,15 @@ impl Translated {
     }
 }
 
+/// Returns the alternative types of hardware of a constraint.
+fn constraint(text: &str) -> Result<String, Failure> {
+    if text.contains(['&', '*', '[', ']', '(', ')', ',']) {
+        let words = "Limo obeys one type of hardware or alternatives, such as `skylake|milan`";
+        return Err(Failure::new(format_args!("Invalid feature specification: {text}: {words}")));
+    }
+    Ok(text.to_owned())
+}
+
 /// Makes the complaint about a value.
 fn wrong(option: &str, value: &str) -> Failure {
     let text = match option {
@@ -286,14 +300,15 @@ mod tests {
         check("-b now", "");
         check("-b 20:00", "--begin 2026-11-22T20:00:00Z");
         check("-t 10 --signal=B:USR2@30", "--time 600s --signal USR2@30s");
+        check("-C skylake|milan --comment 'a b' --wckey k", "--comment a b --wckey k --constraint skylake|milan");
         check("-i 7 -e none", "--error none --input ./7");
     }
 
     #[test]
     fn harmless_options_are_named_in_one_warning() {
         check("-A x -q q", "--account x --qos q");
-        let job = translated("--wckey x --comment=c").expect("accepted");
-        assert_eq!(job.warnings, ["Limo ignores --comment, --wckey"]);
+        let job = translated("--switches 1 --hint=compute_bound").expect("accepted");
+        assert_eq!(job.warnings, ["Limo ignores --hint, --switches"]);
         assert_eq!(job.options, Vec::<OsString>::new());
         let job = translated("-t 10 --signal=USR1@90").expect("accepted");
         assert_eq!(job.warnings, ["--signal without `B:` is for steps: give it to srun, or write `B:`"]);
@@ -310,6 +325,8 @@ mod tests {
         refused("-b never", "Invalid --begin specification");
         refused("-N 3 --gpus=4", "--gpus=4 cannot be divided among 3 nodes: use --gpus-per-node");
         refused("--gres=nic:1", "Invalid generic resource (gres) specification");
+        let words = "Limo obeys one type of hardware or alternatives, such as `skylake|milan`";
+        refused("-C a&b", &format!("Invalid feature specification: a&b: {words}"));
         refused("--container=x", "Limo has nothing like --container");
     }
 

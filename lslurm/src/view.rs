@@ -128,6 +128,16 @@ impl View<'_> {
         all.join(",")
     }
 
+    /// Returns the comment of its user; empty without one.
+    pub fn comment(&self) -> String {
+        self.job.labels.as_ref().and_then(|labels| labels.comment.clone()).unwrap_or_default()
+    }
+
+    /// Returns the key by which the site characterizes work; empty without one.
+    pub fn wckey(&self) -> String {
+        self.job.labels.as_ref().and_then(|labels| labels.wckey.clone()).unwrap_or_default()
+    }
+
     pub fn dependencies(&self) -> String {
         let on = self.job.dependencies.iter().map(|dependency| format!("{dependency}(unfulfilled)"));
         let all: Vec<String> = on.chain(self.job.singleton.then(|| "singleton(unfulfilled)".to_owned())).collect();

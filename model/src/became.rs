@@ -35,7 +35,9 @@ impl Became {
     /// Classifies an end.
     pub fn of(end: &JobEnd) -> Self {
         match end {
-            JobEnd::Cancelled { .. } | JobEnd::Unmet { .. } => Self::Cancelled,
+            JobEnd::Cancelled { .. }
+            | JobEnd::Unmet { .. }
+            | JobEnd::Ran { outcome: Outcome::EndedWithJob { .. }, .. } => Self::Cancelled,
             JobEnd::Refused { .. } => Self::Refused,
             JobEnd::Ran { outcome: Outcome::ExitedAtLimit(_) | Outcome::SignaledAtLimit(_), .. } => Self::TimedOut,
             JobEnd::Ran { outcome: Outcome::Lost { .. }, .. } => Self::Lost,

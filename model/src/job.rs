@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Allowance, Arrange, Conditions, Cores, Energy, LicenceCount, Mail, Memory, Power, Predicted, Restart, Span, Spread,
-    Step, Time, Widths, clip,
+    Allowance, Arrange, Conditions, Cores, Energy, Labels, LicenceCount, Mail, Memory, Power, Predicted, Restart, Span,
+    Spread, Step, Time, Widths, clip,
 };
 
 /// The part of a job that decisions need. Launch data (arguments, environment, directory) is kept elsewhere.
@@ -126,6 +126,9 @@ pub struct Request {
     /// Its QOS, filled in likewise.
     #[serde(default)]
     pub qos: Option<String>,
+    /// Texts of its user; in a box, because most jobs have none.
+    #[serde(default)]
+    pub labels: Option<Box<Labels>>,
 }
 
 /// The largest priority, and negated the smallest: as large as Slurm's adjustments by `--nice`.
@@ -186,6 +189,7 @@ impl Request {
             mail: None,
             account: None,
             qos: None,
+            labels: None,
         }
     }
 }
@@ -214,6 +218,8 @@ pub enum Outcome {
     ExceededMemory { code: u8, limit: Memory },
     /// The prolog of the node failed, so the command did not run; the job waits again.
     NotPrepared { reason: String },
+    /// The command of a step ended with this exit code, after its node ended it because its job had ended.
+    EndedWithJob { code: u8 },
 }
 
 /// Longest reason in an outcome, in bytes. It is kept in the journal and shown in listings.
@@ -251,7 +257,8 @@ impl Outcome {
             | Self::Signaled(_)
             | Self::ExitedAtLimit(_)
             | Self::SignaledAtLimit(_)
-            | Self::ExceededMemory { .. } => self,
+            | Self::ExceededMemory { .. }
+            | Self::EndedWithJob { .. } => self,
         }
     }
 
@@ -266,7 +273,8 @@ impl Outcome {
             | Self::Signaled(_)
             | Self::ExitedAtLimit(_)
             | Self::SignaledAtLimit(_)
-            | Self::ExceededMemory { .. } => None,
+            | Self::ExceededMemory { .. }
+            | Self::EndedWithJob { .. } => None,
         }
     }
 
@@ -276,7 +284,8 @@ impl Outcome {
             Self::Exited(code)
             | Self::ExitedAtLimit(code)
             | Self::NotStarted { code, .. }
-            | Self::ExceededMemory { code, .. } => *code,
+            | Self::ExceededMemory { code, .. }
+            | Self::EndedWithJob { code } => *code,
             Self::Signaled(signal) | Self::SignaledAtLimit(signal) => {
                 u8::try_from(signal.saturating_add(128)).unwrap_or(255)
             }

@@ -33,6 +33,7 @@ mod id;
 mod identity;
 mod job;
 mod job_share;
+mod labels;
 mod lease;
 mod licence;
 mod mail;
@@ -106,6 +107,7 @@ pub use id::{Attempt, JobId, NameError, NodeId, UnitId, check_name};
 pub use identity::{ClusterId, Epoch, Incarnation, JournalId};
 pub use job::{Outcome, PRIORITY_LIMIT, REASON_LIMIT, Request, Usage, Warning};
 pub use job_share::{JobShare, JobShareError};
+pub use labels::{LABEL_LIMIT, Labels, check_label};
 pub use lease::Lease;
 pub use licence::{
     JOB_LICENCES_LIMIT, LICENCES_LIMIT, LicenceCount, LicenceError, LicenceTable, Licences, check_licences,

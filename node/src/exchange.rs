@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use limo_model::{Attempt, Containment, JobId, Kept, NodeSpec, Power, Span};
 use limo_power::{Machine, MeterError, Reading};
-use limo_proto::{Data, DoExec, Frame, MasterToNode, NodeToMaster, StreamId, Text, WindowSize};
+use limo_proto::{Data, DoExec, Frame, LiveUsage, MasterToNode, NodeToMaster, StreamId, Text, WindowSize};
 use limo_shepherd::processes::Mark;
 use limo_shepherd::{BootTime, Ended, Handle, Identity, Launch, Order, Why};
 
@@ -180,6 +180,11 @@ pub enum Input {
     },
     /// The hardware report.
     Probed(String),
+    /// The resources that an attempt has used so far.
+    Measured {
+        ticket: u64,
+        used: Option<LiveUsage>,
+    },
     Reconfigured(Rhythm),
     /// The time of [`crate::Node::deadline`] has come.
     Deadline,
@@ -310,6 +315,12 @@ pub enum Effect {
     /// Makes a hardware report; `shown` is the last reading of the meter. [`Input::Probed`] follows.
     Probe {
         shown: Option<String>,
+    },
+    /// Reads the resources that an attempt has used so far. [`Input::Measured`] follows.
+    Measure {
+        ticket: u64,
+        job: JobId,
+        attempt: Attempt,
     },
     /// Ends the daemon. After a failure, contains the reason.
     Exit(Result<(), String>),

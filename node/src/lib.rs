@@ -244,6 +244,7 @@ impl Node {
             Input::CapsPutBack { complete } => self.caps_put_back(complete),
             Input::Owner { is_there } => self.owner_seen(is_there),
             Input::Probed(report) => self.probed(report),
+            Input::Measured { ticket, used } => self.send(NodeToMaster::Measured { ticket, used }),
             Input::Reconfigured(rhythm) => self.reconfigured(rhythm),
             Input::Deadline => self.deadline_passed(),
             Input::Terminate(jobs) => self.terminate(jobs),

@@ -34,6 +34,7 @@ impl Node {
             MasterToNode::Suspend { job, attempt } => self.suspend_job(job, attempt),
             MasterToNode::Resume { job, attempt } => self.resume_job(job, attempt),
             MasterToNode::Probe { ticket } => self.probe(ticket),
+            MasterToNode::Measure { ticket, job, attempt } => self.effect(Effect::Measure { ticket, job, attempt }),
             MasterToNode::TimeLimit { job, attempt, limit } => self.set_limit(job, attempt, limit),
             MasterToNode::Extend { job, attempt, limit } => self.extend(job, attempt, limit),
             MasterToNode::Resize { job, attempt, size } => self.resize(job, attempt, size),

@@ -309,6 +309,7 @@ impl Node {
         };
         let outcome = match (ended.why, ended.exceeded_memory) {
             (Why::Limit, _) => outcome.at_limit(),
+            (Why::Stop, _) if self.has_lost_its_job(job) => Outcome::EndedWithJob { code: outcome.exit_code() },
             (Why::OfItself, Some(limit)) => {
                 Outcome::ExceededMemory { code: outcome.exit_code(), limit: Memory::from_bytes(limit) }
             }

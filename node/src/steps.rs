@@ -26,6 +26,16 @@ impl Node {
         steps.map(|(&step, attempt)| (step, attempt.number)).collect()
     }
 
+    /// Returns true for a step whose job is over here, but for its steps.
+    pub(super) fn has_lost_its_job(&self, step: JobId) -> bool {
+        let of = self.attempts.known.get(&step).and_then(|attempt| attempt.step);
+        let runs = |of: StepOf| {
+            let job = self.attempts.known.get(&of.job);
+            job.is_some_and(|job| job.number == of.attempt && job.is_stoppable())
+        };
+        of.is_some_and(|of| !runs(of))
+    }
+
     /// Stops the steps of a job whose command has ended.
     pub(super) fn end_steps(&mut self, job: JobId) {
         let Some(of) = self.attempts.known.get(&job) else { return };

@@ -48,6 +48,7 @@ mod stream;
 mod suspension;
 mod tls;
 mod trust;
+mod usage;
 mod users;
 mod web;
 mod writer;
@@ -106,6 +107,7 @@ pub use stream::{CHUNK, Channel, Inbox, Outbox, Positions, StreamError, StreamId
 pub use suspension::Suspension;
 pub use tls::{ListenerConfig, TlsSocket};
 pub use trust::{ServiceUserError, Trusted};
+pub use usage::{LiveUsage, UsageQuery, UsageReport};
 pub use users::{FairshareChange, UserReport, UsersChange, UsersReport};
 pub use web::{WebQuery, WebReport};
 pub use writer::{SignWriter, Writer};

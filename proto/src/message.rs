@@ -21,6 +21,7 @@ use crate::register::{ATTEMPTS_PIECE, AttemptReport, NewSlave};
 use crate::report::JobReport;
 use crate::select::Selection;
 use crate::stream::{Positions, StreamId};
+use crate::usage::LiveUsage;
 use crate::users::UsersChange;
 
 /// Random key that the client chooses for one submission. A repeated submission after a broken connection then does
@@ -78,6 +79,8 @@ pub enum NodeToMaster {
     Checkpointed { job: JobId, attempt: Attempt, kept: Kept },
     /// The machine was ordered to reboot and does not.
     RebootFailed { reason: Reason },
+    /// The answer to `Measure`; nothing if the attempt does not run there or has no control group.
+    Measured { ticket: u64, used: Option<LiveUsage> },
 }
 
 /// The reason for a refusal or failure, for people.

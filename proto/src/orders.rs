@@ -66,6 +66,8 @@ pub enum MasterToNode {
     /// The job has another time limit, without pauses, or none. Ends the effect of an earlier `Extend`; one may follow. Repeated
     /// after a broken connection.
     TimeLimit { job: JobId, attempt: Attempt, limit: Option<Span> },
+    /// Reads the resources that the attempt has used so far; the answer is `Measured` with this ticket.
+    Measure { ticket: u64, job: JobId, attempt: Attempt },
 }
 
 /// A job for a node, before the permission to run it.

@@ -17,6 +17,7 @@ use crate::readings::{ReadingsQuery, ReadingsReport};
 use crate::report::{JobReport, NodeDetail, NodeReport};
 use crate::select::{Finished, JobFilter, ListingQuery, Selection};
 use crate::status::Status;
+use crate::usage::{UsageQuery, UsageReport};
 use crate::users::UsersReport;
 use crate::web::{WebQuery, WebReport};
 
@@ -85,6 +86,7 @@ macro_rules! for_each_query {
             Web(WebQuery), Light, WebReport: match { Answer::Web(report) => report };
             Accounts(AccountsQuery), Heavy, Vec<AccountReport>: match { Answer::Accounts(accounts) => accounts };
             Qos(QosQuery), Heavy, Vec<QosReport>: match { Answer::Qos(qos) => qos };
+            Usage(UsageQuery), Light, UsageReport: match { Answer::Usage(report) => report };
         }
     };
 }
@@ -307,6 +309,8 @@ pub enum Answer {
     Accounts(Vec<AccountReport>),
     /// Answer to [`QosQuery`].
     Qos(Vec<QosReport>),
+    /// Answer to [`UsageQuery`].
+    Usage(UsageReport),
 }
 
 impl Answer {

@@ -29,7 +29,8 @@ fn short(outcome: &Outcome, error: &EncodeError) -> Outcome {
         | Outcome::Signaled(_)
         | Outcome::ExitedAtLimit(_)
         | Outcome::SignaledAtLimit(_)
-        | Outcome::ExceededMemory { .. } => outcome.clone(),
+        | Outcome::ExceededMemory { .. }
+        | Outcome::EndedWithJob { .. } => outcome.clone(),
     }
 }
 

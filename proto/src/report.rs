@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Allowance, CheckpointFailure, Containment, Cores, Dependency, Energy, Estimate, Evictions, JobEnd, JobId,
+    Allowance, CheckpointFailure, Containment, Cores, Dependency, Energy, Estimate, Evictions, JobEnd, JobId, Labels,
     LicenceCount, Memory, Meter, Money, Power, REASON_LIMIT, Span, Standing, TaskCounts, Tasks, Time, UnitKind, Usage,
     UsedUp, Wait, Widths,
 };
@@ -157,6 +157,9 @@ pub struct JobReport {
     /// Its QOS.
     #[serde(default)]
     pub qos: Option<String>,
+    /// Texts of its user.
+    #[serde(default)]
+    pub labels: Option<Box<Labels>>,
 }
 
 /// The tasks of a job that are placed one by one.

@@ -71,6 +71,7 @@ impl JobState {
             JobEnd::Ran { stopped: Some(TimeLimit { .. }), .. } => Self::TimedOut,
             JobEnd::Ran { stopped: Some(UsedUp { .. }), .. } => Self::UsedUp,
             JobEnd::Ran { outcome: Outcome::Exited(0), .. } => Self::Completed,
+            JobEnd::Ran { outcome: Outcome::EndedWithJob { .. }, .. } => Self::Cancelled,
             JobEnd::Ran { .. } => Self::Failed,
         }
     }

@@ -84,6 +84,7 @@ pub fn waiting_job(id: u64) -> JobReport {
         licences: Vec::new(),
         account: None,
         qos: None,
+        labels: None,
     }
 }
 

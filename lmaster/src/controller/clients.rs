@@ -26,6 +26,7 @@ impl Controller {
         }
         self.backup_unwanted(peer);
         self.questions.probes.client_gone(peer);
+        self.questions.measures.client_gone(peer);
         let give_up_at = self.tx.now + self.tx.settings.orphan_grace;
         self.routes.client_gone(peer, give_up_at);
     }

@@ -257,6 +257,7 @@ impl Controller {
         }
         self.drop_cursors(&told, &reason);
         self.drop_probes(&refusal);
+        self.drop_measures(&refusal);
         self.assignments.roll_back();
         self.tx.effects.push(Effect::Recover);
     }

@@ -35,6 +35,7 @@ mod listing;
 mod live;
 mod liveness;
 mod lookup;
+mod measured;
 mod metering;
 mod multi_node;
 mod node_peer;
@@ -313,6 +314,7 @@ impl Controller {
             sleepers,
             self.reboots.next().filter(|_| self.tx.commits.is_open()),
             self.questions.probes.next(),
+            self.questions.measures.next(),
             self.signals.grid_due(&self.tx),
         ]
         .into_iter()
@@ -332,6 +334,7 @@ impl Controller {
         self.sleep_due();
         self.reboots.decide(&mut self.tx);
         self.probes_due();
+        self.measures_due();
         self.stop_late();
         if self.tx.stage_due().is_some_and(|due| due <= self.tx.now) {
             self.tx.stage();

@@ -118,6 +118,7 @@ impl Controller {
             NodeToMaster::Capped { generation, failed } => self.caps_held(node, generation, failed),
             NodeToMaster::Paused { job, attempt, paused } => self.paused(peer, node, (job, attempt), paused),
             NodeToMaster::Probed { ticket, report } => self.probed(node, (ticket, report.into_string())),
+            NodeToMaster::Measured { ticket, used } => self.measured(node, ticket, used.as_ref()),
             NodeToMaster::FallingAsleep => self.falls_asleep(peer, node),
             NodeToMaster::Unfit { reason } => self.is_unfit(node, reason.into_string()),
             NodeToMaster::Owner { is_there } => self.owner_reported(node, is_there),

@@ -80,6 +80,7 @@ impl Controller {
 
     /// Handles the broken connection of a node.
     pub(super) fn probes_broke(&mut self, node: NodeId) {
+        self.measures_broke(node);
         let reason = "the connection to the node broke before it answered";
         for ticket in self.questions.probes.matching(|probe| probe.node == node) {
             self.close_probe(ticket, Err(reason.to_owned()));

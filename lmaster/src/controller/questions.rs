@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::backup::Backup;
+use super::measured::Measures;
 use super::probes::Probes;
 use super::{PeerId, Reply, Ticket};
 
@@ -14,6 +15,7 @@ pub(super) struct Questions {
     postponed: Vec<(Ticket, Reply)>,
     last: u64,
     pub(super) probes: Probes,
+    pub(super) measures: Measures,
     pub(super) backup: Option<Backup>,
 }
 

@@ -113,6 +113,7 @@ impl Controller {
                 match message {
                     NodeToMaster::StreamAck { stream, offset } => self.stdin_taken(node, stream, offset),
                     NodeToMaster::Started { job, attempt } => self.unrecorded_start(node, job, attempt),
+                    NodeToMaster::Measured { ticket, used } => self.measured(node, ticket, used.as_ref()),
                     NodeToMaster::Probed { ticket, report } => self.probed(node, (ticket, report.into_string())),
                     _ => {}
                 }

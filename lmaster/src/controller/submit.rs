@@ -332,6 +332,7 @@ pub(super) fn check(exec: &SendExec) -> Result<(), String> {
     }
     let mail_user = request.mail.as_ref().map_or("", |mail| &mail.user);
     check_mail_user(mail_user).map_err(|error| format!("the address for mail {error}"))?;
+    request.labels.as_ref().map_or(Ok(()), |labels| labels.check())?;
     if launch.argv.first().is_none_or(Vec::is_empty) || launch.variants.iter().any(|(_, argv)| argv.is_empty()) {
         return Err("there is no command to run".into());
     }

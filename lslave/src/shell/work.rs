@@ -100,6 +100,15 @@ impl Shell {
         });
     }
 
+    /// Reads the resources that an attempt has used so far.
+    pub(super) fn measure(&self, ticket: u64, claim: Claim) {
+        let group = self.tools.groups.of(claim);
+        self.beside(move || {
+            let used = group.and_then(|group| crate::groups::used(&group, claim));
+            Event::Node(Input::Measured { ticket, used })
+        });
+    }
+
     pub(super) fn probe(&self, shown: Option<String>) {
         let running = self.tools.running.clone();
         self.beside(move || Event::Node(Input::Probed(running.report(shown))));

@@ -65,7 +65,7 @@ const COLUMNS: [AccountColumn; 63] = [
     column("WorkDir", 20, |view| view.directory()),
     column("Cluster", 10, |_| "limo".to_owned()),
     column("QOS", 10, |view| view.qos()),
-    column("Comment", 14, none),
+    column("Comment", 14, |view| view.comment()),
     column("AdminComment", 14, |view| match &view.job.wait {
         Some(wait) => wait.shown(|time| view.moment(Some(time), "")).to_string(),
         None => view.job.end.as_ref().map_or_else(String::new, |end| limo_client::end_in_words(end, view.clock)),
@@ -107,7 +107,7 @@ const COLUMNS: [AccountColumn; 63] = [
     column("Flags", 20, none),
     column("Constraints", 15, none),
     column("Reservation", 20, none),
-    column("WCKey", 10, none),
+    column("WCKey", 10, |view| view.wckey()),
     column("McsLabel", 10, none),
 ];
 

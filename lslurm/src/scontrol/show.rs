@@ -133,7 +133,7 @@ fn job_record(view: &View) -> String {
          OverSubscribe=OK Contiguous=0 Licenses={licences} Network=(null)\n   \
          Command={command}\n   \
          WorkDir={directory}\n   \
-         AdminComment={words}\n   \
+         AdminComment={words}\n   {comment}\
          StdErr={stderr}\n   \
          StdIn=/dev/null\n   \
          StdOut={stdout}\n   \
@@ -156,6 +156,8 @@ fn job_record(view: &View) -> String {
         qos = view.qos(),
         command = or_null(job.command.clone()),
         words = or_null(reason_in_words),
+        comment =
+            if view.comment().is_empty() { String::new() } else { format!("Comment={}\n   ", plain(&view.comment())) },
         stderr = or_null(job.stderr.clone().unwrap_or_default()),
         stdout = or_null(job.stdout.clone().unwrap_or_default()),
     )

@@ -42,7 +42,7 @@ fn not_there() -> String {
     "N/A".to_owned()
 }
 
-const COLUMNS: [QueueColumn; 59] = [
+const COLUMNS: [QueueColumn; 60] = [
     column('i', &["jobarrayid"], "JOBID", |view| view.label()),
     column('A', &["jobid"], "JOBID", |view| view.number()),
     column('F', &["arrayjobid"], "ARRAY_JOB_ID", |view| view.array()),
@@ -99,8 +99,9 @@ const COLUMNS: [QueueColumn; 59] = [
     column('\0', &["cluster"], "CLUSTER", |_| "limo".to_owned()),
     column('a', &["account"], "ACCOUNT", |view| or_absent(view.account())),
     column('q', &["qos"], "QOS", |view| view.qos()),
-    column('k', &["comment", "admin_comment"], "COMMENT", |_| absent()),
-    column('w', &["wckey"], "WCKEY", |_| absent()),
+    column('k', &["comment"], "COMMENT", |view| or_absent(view.comment())),
+    column('\0', &["admin_comment"], "ADMIN_COMMENT", |_| absent()),
+    column('w', &["wckey"], "WCKEY", |view| or_absent(view.wckey())),
     column('v', &["reservation"], "RESERVATION", |_| absent()),
     column('f', &["feature"], "FEATURES", |_| absent()),
     column('W', &["licenses"], "LICENSES", |view| or_absent(view.licences())),

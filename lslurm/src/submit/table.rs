@@ -119,10 +119,8 @@ pub const JOB_OPTIONS: [OptionRow; 111] = [
 ];
 
 /// Options without an effect in Limo, which do no harm. The user is told of them.
-pub const HARMLESS: [&str; 41] = [
+pub const HARMLESS: [&str; 38] = [
     "acctg-freq",
-    "comment",
-    "constraint",
     "contiguous",
     "core-spec",
     "cores-per-socket",
@@ -160,7 +158,6 @@ pub const HARMLESS: [&str; 41] = [
     "time-min",
     "tmp",
     "use-min-nodes",
-    "wckey",
 ];
 
 /// Options that change what runs, where, or for whom, in a way that Limo does not have.

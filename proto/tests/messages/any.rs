@@ -12,8 +12,9 @@ use limo_model::{
 };
 use limo_proto::{
     Array, AttemptReport, AttemptState, Change, Channel, ClientToMaster, DoExec, DryRunQuery, Files, Hold, Io,
-    JobFilter, JobState, JobsQuery, Launch, List, MasterToClient, MasterToNode, NewSlave, NodeQuery, NodeToMaster,
-    Origin, Parallel, Query, Sample, Selection, Selector, SendExec, Share, StepOf, StreamId, Task, Text, WindowSize,
+    JobFilter, JobState, JobsQuery, Launch, List, LiveUsage, MasterToClient, MasterToNode, NewSlave, NodeQuery,
+    NodeToMaster, Origin, Parallel, Query, Sample, Selection, Selector, SendExec, Share, StepOf, StreamId, Task, Text,
+    WindowSize,
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -163,6 +164,15 @@ pub fn from_node() -> impl Strategy<Value = NodeToMaster> {
             .prop_map(|(generation, failed)| NodeToMaster::Capped { generation, failed: List::clipped(failed) }),
         (ids(), any::<bool>()).prop_map(|((job, attempt), paused)| NodeToMaster::Paused { job, attempt, paused }),
         (any::<u64>(), text()).prop_map(|(ticket, report)| NodeToMaster::Probed { ticket, report: report.into() }),
+        (any::<u64>(), proptest::option::of(usage())).prop_map(|(ticket, usage)| {
+            let used = usage.map(|usage| LiveUsage {
+                user_cpu: usage.user_cpu,
+                system_cpu: usage.system_cpu,
+                memory: usage.max_rss,
+                peak: usage.max_rss,
+            });
+            NodeToMaster::Measured { ticket, used }
+        }),
         Just(NodeToMaster::FallingAsleep),
         text().prop_map(|reason| NodeToMaster::RebootFailed { reason: reason.into() }),
         text().prop_map(|reason| NodeToMaster::SleepFailed { reason: reason.into() }),
@@ -245,6 +255,7 @@ pub fn to_node() -> impl Strategy<Value = MasterToNode> {
         ids().prop_map(|(job, attempt)| MasterToNode::Suspend { job, attempt }),
         ids().prop_map(|(job, attempt)| MasterToNode::Resume { job, attempt }),
         any::<u64>().prop_map(|ticket| MasterToNode::Probe { ticket }),
+        (ids(), any::<u64>()).prop_map(|((job, attempt), ticket)| MasterToNode::Measure { ticket, job, attempt }),
         (ids(), any::<u16>()).prop_map(|((job, attempt), rows)| {
             MasterToNode::Resize { job, attempt, size: WindowSize { rows, columns: 80 } }
         }),

@@ -26,10 +26,12 @@ pub fn joined(parts: &[PartEnd]) -> (Outcome, Usage) {
             | Outcome::Signaled(_)
             | Outcome::ExitedAtLimit(_)
             | Outcome::SignaledAtLimit(_)
-            | Outcome::ExceededMemory { .. } => 0,
+            | Outcome::ExceededMemory { .. }
+            | Outcome::EndedWithJob { .. } => 0,
         };
-        // The node that ended its part at the time limit, or knows of its memory, also knows the reason for the others.
-        let has_reason = outcome.clone().split_limit().1 || matches!(outcome, Outcome::ExceededMemory { .. });
+        // The node that ended its part at the time limit, or knows of its memory or its job, also knows the reason for the others.
+        let has_reason = outcome.clone().split_limit().1
+            || matches!(outcome, Outcome::ExceededMemory { .. } | Outcome::EndedWithJob { .. });
         (kind, outcome.exit_code(), has_reason)
     };
     // Takes the first of equal ones.
@@ -59,7 +61,8 @@ fn has_run(part: &PartEnd) -> bool {
         Outcome::Exited(_)
         | Outcome::ExitedAtLimit(_)
         | Outcome::SignaledAtLimit(_)
-        | Outcome::ExceededMemory { .. } => true,
+        | Outcome::ExceededMemory { .. }
+        | Outcome::EndedWithJob { .. } => true,
     }
 }
 

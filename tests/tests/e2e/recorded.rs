@@ -19,14 +19,12 @@ const READ_SETTINGS: [&str; 2] = ["MinJobAge ", "MaxArraySize "];
 /// A difference from Slurm's bytes that is intended, with its sentence in docs/coming-from-slurm.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Difference {
-    Comment,
     Configuration,
     Accounting,
 }
 
 impl Difference {
-    const ALL: [(Self, &'static str); 3] = [
-        (Self::Comment, "`sbatch` warns once, on stderr, of options that Limo ignores"),
+    const ALL: [(Self, &'static str); 2] = [
         (Self::Configuration, "`scontrol show config` has the settings that clients read"),
         (Self::Accounting, "A new job is in `sacct` at once; Slurm's database learns of it later."),
     ];
@@ -143,9 +141,6 @@ fn difference(line: &[&str], own: &Answer, slurm: &Answer) -> Option<Difference>
     let has_title = |answer: &Answer| answer.1.starts_with("Configuration data as of ");
     let has = |key: &&str| own.1.lines().any(|line| line.starts_with(*key));
     match line {
-        ["sbatch", .., "--comment", _, _] | ["sbatch", ..] if own.2 == "sbatch: warning: Limo ignores --comment\n" => {
-            ((own.0, &own.1) == (slurm.0, &slurm.1)).then_some(Difference::Comment)
-        }
         ["scontrol", "show", "config"] => {
             let is_read = has_title(own) && has_title(slurm) && READ_SETTINGS.iter().all(has);
             ((own.0, &own.2) == (slurm.0, &slurm.2) && is_read).then_some(Difference::Configuration)

@@ -151,3 +151,27 @@ fn jobs_are_json_in_the_form_of_slurms_data_parser() {
     assert_eq!((&job["state"]["current"], &job["exit_code"]["return_code"]), (&"FAILED".into(), &3.into()));
     assert!(job["time"]["end"].as_u64() >= job["time"]["start"].as_u64(), "{job}");
 }
+
+#[test]
+fn comments_and_constraints_of_jobs_are_kept_and_obeyed() {
+    let cluster = cluster();
+    let submitter = cluster.submitter();
+    let sbatch = |line: &[&str]| slurm(submitter, &[&["sbatch", "--parsable", "--wrap", "true"], line].concat());
+    let ran = sbatch(&["-H", "--comment", "rule one", "--wckey=k", "--switches=1"]);
+    assert_eq!(ran.stderr, "sbatch: warning: Limo ignores --switches\n");
+    let number = ran.succeeded().trim().to_owned();
+    let shown = slurm(submitter, &["squeue", "-h", "-j", &number, "-o", "%k|%w"]).succeeded();
+    assert_eq!(shown, "rule one|k\n");
+    let shown = slurm(submitter, &["sacct", "-nXP", "-j", &number, "-o", "Comment,WCKey"]).succeeded();
+    assert_eq!(shown, "rule one|k\n");
+    let shown = slurm(submitter, &["scontrol", "show", "job", &number]).succeeded();
+    assert!(shown.contains("\n   Comment=rule one\n"), "{shown}");
+    let plain = sbatch(&["-H"]).succeeded().trim().to_owned();
+    assert_eq!(slurm(submitter, &["squeue", "-h", "-j", &plain, "-o", "%k|%w"]).succeeded(), "(null)|(null)\n");
+    let long = sbatch(&["--comment", &"x".repeat(1025)]);
+    assert!(long.code == Some(1) && long.stderr.contains("1025 bytes; the limit is 1024"), "{long:?}");
+    let both = sbatch(&["-C", "a&b"]);
+    assert!(both.code == Some(1) && both.stderr.contains("Invalid feature specification: a&b"), "{both:?}");
+    let unknown = sbatch(&["-C", "quantum"]);
+    assert!(unknown.code == Some(1) && unknown.stderr.contains("quantum"), "{unknown:?}");
+}

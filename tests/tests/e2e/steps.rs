@@ -99,7 +99,8 @@ fn steps_wait_for_cores_and_end_with_their_job() {
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "first\nsecond\n"), "{}", ran.stderr);
     assert_eq!(cluster.job_processes().len(), 0, "nothing of its last step is left");
     let end = submitter.lq(&["show", "1"]).succeeded();
-    assert_eq!(state("1.3").as_deref(), Some("failed"), "its node has ended it: {end}");
+    assert_eq!(state("1.3").as_deref(), Some("cancelled"), "its node has ended it: {end}");
+    assert!(end.contains("cancelled because its job had ended"), "{end}");
     let free = submitter.lrun(&["-c", "2", "-I", "echo", "free"]);
     assert_eq!(free.succeeded(), "free\n");
 }

@@ -1,6 +1,7 @@
 //! Used against requested memory and CPU time: recorded at the end of a job, and shown.
 
-use limo_tests::{Cluster, Setup, Submitter, finish, programs};
+use limo_requirements::{Requirement, skip};
+use limo_tests::{Cluster, Setup, Submitter, finish, programs, until};
 use serde_json::Value;
 
 /// Takes 64 MiB and computes for 0.3 s in user mode.
@@ -96,4 +97,38 @@ fn a_job_that_did_not_run_has_used_nothing() {
     let found = submitter.job(job);
     assert!(found["memory_peak_bytes"].is_null() && found["cpu_user_s"].is_null(), "{found}");
     assert_eq!(fact(submitter, job, "CPU time "), None);
+}
+
+#[test]
+fn a_running_job_and_its_steps_have_figures_so_far() {
+    if !nix::unistd::geteuid().is_root() {
+        return skip(Requirement::Root, "only root can make control groups");
+    }
+    let cluster = Setup::nodes(1, 2).with_groups().start();
+    if cluster.node_report("n1").is_none_or(|report| report["containment"]["memory"] != true) {
+        return skip(Requirement::ControlGroups, "the control groups of this machine do not count memory");
+    }
+    let submitter = cluster.submitter();
+    let work = "$x = 'x' x (32 << 20); open F, '>taken'; 1 while 1";
+    let script = format!("{} -n 1 perl -e \"{}\"", programs::path("lrun").display(), work.replace('$', "\\$"));
+    let job = submitter.detach(&["-c", "2", "--mem", "256M", "--batch", "sh", "-c", &script]);
+    until("the step has its memory", || submitter.path("taken").exists().then_some(()));
+    // 10 ms of CPU time may be too little for the clock of the kernel.
+    let cpu = until("it has used CPU time", || fact(submitter, job, "CPU time ").filter(|cpu| !cpu.starts_with("0 ")));
+    assert!(cpu.contains("(user ") && cpu.ends_with(") so far"), "{cpu}");
+    let memory = fact(submitter, job, "memory used ").expect("a line");
+    assert!(memory.contains(" MiB now, at most "), "{memory}");
+    for (named, shown) in [(format!("{job}"), format!("{job}.0")), (format!("{job}.batch"), format!("{job}.batch"))] {
+        let line = slurm(submitter, &["sstat", "-nP", "-j", &named, "-o", "JobID,MaxRSS,NNodes"]);
+        let cells: Vec<&str> = line.trim().split('|').collect();
+        let [number, memory, nodes] = cells[..] else { panic!("{line}") };
+        assert_eq!((number, nodes), (shown.as_str(), "1"));
+        let size: f64 = memory.trim_end_matches(|letter: char| letter.is_alphabetic()).parse().expect("a size");
+        assert!(memory.ends_with('M') && (32.0..200.0).contains(&size) || memory.ends_with('K'), "{memory}");
+    }
+    let line = ["sstat", "-j", "99"];
+    let none = finish(submitter.command_of(&programs::path("lslurm"), &line).spawn().expect("a program that is built"));
+    assert_eq!(none.stderr, "sstat: error: couldn't get steps for job 99\n");
+    submitter.lq(&["cancel", &job.to_string()]).succeeded();
+    submitter.wait(job);
 }

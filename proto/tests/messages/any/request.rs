@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 
 use limo_model::{
-    Allowance, Arrange, CheckpointEvery, Condition, Conditions, Cores, Dependency, Energy, JobId, LicenceCount, Mail,
-    Memory, Power, Predicted, Request, Restart, Span, Spread, Step, Time, Warning, WhenUsed, Widths,
+    Allowance, Arrange, CheckpointEvery, Condition, Conditions, Cores, Dependency, Energy, JobId, Labels, LicenceCount,
+    Mail, Memory, Power, Predicted, Request, Restart, Span, Spread, Step, Time, Warning, WhenUsed, Widths,
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -64,6 +64,8 @@ pub fn request() -> impl Strategy<Value = Request> {
             licences: deadline.into_iter().map(|_| LicenceCount { name: "matlab".into(), count: MANY }).collect(),
             account: deadline.map(|at| format!("a{}", at.unix_ms())),
             qos: immediate.then(|| "long".to_owned()),
+            labels: deadline
+                .map(|_| Box::new(Labels { comment: Some("a b".into()), wckey: immediate.then(|| "w".into()) })),
             queue_group: immediate.then(|| "physics".to_owned()),
             step: immediate.then_some(Step { of: JobId(3), number: 1, overlap: true }),
             restart: Restart {

@@ -368,6 +368,11 @@ impl Story {
             account: given.get("account").map(|text| (*text).to_owned()),
             qos: given.get("qos").map(|text| (*text).to_owned()),
             licences: given.get("licences").map_or(Vec::new(), |text| limo_model::parse_licences(text).expect(text)),
+            labels: None,
+            licences: given
+                .get("licences")
+                .map(|text| limo_model::parse_licences(text).expect(text))
+                .unwrap_or_default(),
             restart: Restart { most: given.get("restarts").map(|text| parse(text)), ..Restart::default() },
             malleable: given.contains_key("malleable"),
             widths: range.and_then(|NodeRange { least, most }| {

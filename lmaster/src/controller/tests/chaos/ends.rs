@@ -150,11 +150,11 @@ impl World {
     fn nothing_is_left(&self) {
         let controller = &self.bench.controller;
         let Controller { submissions, assignments, questions, sessions, .. } = controller;
-        let probes = &questions.probes;
+        let asked = questions.probes.len() + questions.measures.len();
         let left = (submissions.len(), assignments.len());
         assert_eq!(left, (0, 0), "{submissions:?} {assignments:?}");
         let waits = sessions.open_waits();
-        assert_eq!((questions.len(), waits, probes.len()), (0, 0, 0), "{questions:?} {sessions:?}");
+        assert_eq!((questions.len(), waits, asked), (0, 0, 0), "{questions:?} {sessions:?}");
         assert!(!controller.has_turn() && !sessions.is_held_up(), "{sessions:?}");
         assert!(controller.routes.len() == 0 && controller.routes.next_orphan().is_none(), "{:?}", controller.routes);
         assert_eq!((controller.nodes.len().0, controller.tx.core.arrays().count()), (NODES, 0));
