@@ -50,7 +50,7 @@ type Row = BTreeMap<&'static str, String>;
 
 /// The words after `show`, sorted out.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wanted {
+struct ShowRequest {
     entity: String,
     /// Values of the conditions, by the name of the column.
     only: BTreeMap<&'static str, BTreeSet<String>>,
@@ -70,7 +70,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         answer(&format!("slurm-wlm {VERSION}\n"))?;
         return Ok(exit::DONE);
     }
-    let wanted = Wanted::of(&call.words)?;
+    let wanted = ShowRequest::of(&call.words)?;
     let master = call.master()?;
     let (usual, rows) = match wanted.entity.as_str() {
         "cluster" => ("cluster,controlhost,controlport", vec![cluster()]),
@@ -123,7 +123,7 @@ fn column(name: &str) -> Option<(&'static str, &'static str, usize)> {
     COLUMNS.into_iter().find(|(own, _, _)| !name.is_empty() && own.starts_with(name))
 }
 
-impl Wanted {
+impl ShowRequest {
     fn of(words: &[String]) -> Result<Self, Failure> {
         let mut wanted = Self::default();
         let mut plain = Vec::new();
@@ -258,7 +258,7 @@ fn association(account: &AccountReport) -> Row {
 }
 
 /// Returns the users with the accounts that they may use: those whom accounts list, those whom the words name, and the caller.
-fn by_user<'a>(wanted: &Wanted, accounts: &'a [AccountReport]) -> BTreeMap<String, Vec<&'a AccountReport>> {
+fn by_user<'a>(wanted: &ShowRequest, accounts: &'a [AccountReport]) -> BTreeMap<String, Vec<&'a AccountReport>> {
     let list = |text: &str| text.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect::<Vec<_>>();
     let own = own_user();
     let named = wanted.only.get("user").into_iter().flatten().cloned();
@@ -282,12 +282,12 @@ fn user((user, accounts): (&String, &[&AccountReport])) -> Row {
     Row::from([("user", user.clone()), ("defaultaccount", default), ("admin", "None".to_owned())])
 }
 
-fn users(wanted: &Wanted, accounts: &[AccountReport]) -> Vec<Row> {
+fn users(wanted: &ShowRequest, accounts: &[AccountReport]) -> Vec<Row> {
     by_user(wanted, accounts).iter().map(|(name, may)| user((name, may))).collect()
 }
 
 /// Returns a row for each user and account.
-fn members(wanted: &Wanted, accounts: &[AccountReport]) -> Vec<Row> {
+fn members(wanted: &ShowRequest, accounts: &[AccountReport]) -> Vec<Row> {
     let all = by_user(wanted, accounts);
     let rows = all.iter().flat_map(|(name, may)| {
         may.iter().map(move |account| {
@@ -328,9 +328,9 @@ mod tests {
         vec![optics, physics]
     }
 
-    fn wanted(line: &str) -> Result<Wanted, String> {
+    fn wanted(line: &str) -> Result<ShowRequest, String> {
         let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
-        Wanted::of(&words).map_err(|failure| failure.message)
+        ShowRequest::of(&words).map_err(|failure| failure.message)
     }
 
     #[test]
