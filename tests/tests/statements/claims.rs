@@ -150,7 +150,8 @@ impl<'w> Verdict<'w> {
                 Outcome::Exited(code)
                 | Outcome::ExitedAtLimit(code)
                 | Outcome::NotStarted { code, .. }
-                | Outcome::ExceededMemory { code, .. } => (Some(*code), None),
+                | Outcome::ExceededMemory { code, .. }
+                | Outcome::EndedWithJob { code } => (Some(*code), None),
                 Outcome::Signaled(signal) | Outcome::SignaledAtLimit(signal) => (None, Some(*signal)),
                 Outcome::Lost { .. } | Outcome::NodeFailed { .. } | Outcome::NotPrepared { .. } => (None, None),
             };

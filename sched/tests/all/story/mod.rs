@@ -331,8 +331,6 @@ impl Story {
         let mut request = Request {
             user: given.get("user").copied().unwrap_or("user").to_owned(),
             name: given.get("named").copied().unwrap_or(name).to_owned(),
-            application,
-            size: String::new(),
             nodes: range.map_or(NonZeroU32::MIN, |range| range.least),
             cores: given.get("cores").map_or(Cores::All, |text| parse(text)),
             memory: given.get("memory").map_or(Memory::ZERO, |text| parse(text)),
@@ -349,7 +347,6 @@ impl Story {
             filler: given.contains_key("filler"),
             conditions: self.conditions(&given),
             warning: given.get("warn").and_then(|text| text.split_once('@')).map(warning),
-            kill_grace: None,
             allowance: allowance(&given),
             spread: None,
             reservation: given.get("reservation").map(|text| (*text).to_owned()),
@@ -361,23 +358,15 @@ impl Story {
             cap: given.get("cap").map(|text| watts(text)),
             explore: given.contains_key("explore"),
             queue: given.get("queue").map(|text| (*text).to_owned()),
-            predicted: Vec::new(),
-            queue_group: None,
-            step: None,
-            mail: None,
             account: given.get("account").map(|text| (*text).to_owned()),
             qos: given.get("qos").map(|text| (*text).to_owned()),
             licences: given.get("licences").map_or(Vec::new(), |text| limo_model::parse_licences(text).expect(text)),
-            labels: None,
-            licences: given
-                .get("licences")
-                .map(|text| limo_model::parse_licences(text).expect(text))
-                .unwrap_or_default(),
             restart: Restart { most: given.get("restarts").map(|text| parse(text)), ..Restart::default() },
             malleable: given.contains_key("malleable"),
             widths: range.and_then(|NodeRange { least, most }| {
                 (least < most).then_some(Widths { least, most, tasks_per_node: None })
             }),
+            ..Request::one_core(application)
         };
         let groups = given.get("groups").into_iter().flat_map(|text| text.split(',')).map(str::to_owned).collect();
         let user = request.user.clone();
