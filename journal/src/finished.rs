@@ -57,6 +57,8 @@ pub enum SumBy {
     User,
     /// By application, over all users.
     Application,
+    /// By account, without those below it.
+    Account,
     /// By job.
     Job,
     /// By the time of the end: each interval between two neighbours of this list, identified by its begin.
@@ -68,7 +70,7 @@ pub enum SumBy {
 /// Energy and cost of jobs that ran. Jobs that never started are in no sum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JobSum {
-    /// User, application, job number, or begin of a day in milliseconds; empty for a single sum.
+    /// User, application, account (empty for jobs of none), job number, or begin of a day in milliseconds; empty for a single sum.
     pub key: String,
     /// Number of jobs.
     pub jobs: u64,
@@ -143,6 +145,7 @@ async fn sums(
     let key = match by {
         SumBy::User => "user",
         SumBy::Application => "application",
+        SumBy::Account => "coalesce(report ->> '$.account', '')",
         SumBy::Job => "CAST(job AS TEXT)",
         SumBy::Days(_) => "CAST(begins AS TEXT)",
         SumBy::Nothing => "''",

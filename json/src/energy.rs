@@ -21,7 +21,7 @@ pub struct EnergyJson {
 
 #[derive(Debug, Serialize)]
 struct SumJson {
-    /// User, job, application, node, group, state, or date; empty for the total, and for nodes of no group.
+    /// User, job, application, account, node, group, state, or date; empty for the total, for jobs of no account, and for nodes of no group.
     key: String,
     /// Begin of the day.
     begin_unix_ms: Option<i64>,
@@ -70,6 +70,7 @@ fn word(by: &EnergyBy) -> &'static str {
         EnergyBy::State => "state",
         EnergyBy::Days(_) => "day",
         EnergyBy::Application => "application",
+        EnergyBy::Account => "account",
     }
 }
 

@@ -26,6 +26,7 @@ pub async fn sums(journal: &Journal, query: EnergyQuery) -> Result<EnergyReport>
         EnergyBy::Node => return Ok(nodes(journal.drawn((since, until)).await?, limit)),
         EnergyBy::User => SumBy::User,
         EnergyBy::Application => SumBy::Application,
+        EnergyBy::Account => SumBy::Account,
         EnergyBy::Job => SumBy::Job,
         EnergyBy::Days(times) => SumBy::Days(times),
     };

@@ -163,6 +163,7 @@ pub enum By {
     State,
     Day,
     Application,
+    Account,
 }
 
 #[derive(Debug, Subcommand)]

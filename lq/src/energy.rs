@@ -40,6 +40,7 @@ fn query(args: &EnergyArgs, clock: &Clock) -> Result<EnergyQuery, Failure> {
         By::User => EnergyBy::User,
         By::Job => EnergyBy::Job,
         By::Application => EnergyBy::Application,
+        By::Account => EnergyBy::Account,
         By::Node | By::Group if !filter.is_empty() => {
             let by = word(args.by);
             let failure = Failure::new(format_args!(
@@ -72,6 +73,7 @@ fn word(by: By) -> &'static str {
         By::State => "state",
         By::Day => "day",
         By::Application => "application",
+        By::Account => "account",
     }
 }
 
@@ -79,7 +81,7 @@ fn word(by: By) -> &'static str {
 fn key(sum: &EnergySum, by: By, clock: &Clock) -> String {
     match begin(sum, by) {
         Some(begin) => clock.date(begin),
-        None if by == By::Group && sum.key.is_empty() => "-".to_owned(),
+        None if matches!(by, By::Group | By::Account) && sum.key.is_empty() => "-".to_owned(),
         None => sum.key.clone(),
     }
 }
@@ -106,6 +108,7 @@ fn as_text(report: &EnergyReport, args: &EnergyArgs, (clock, screen): (&Clock, &
         By::State => "STATE",
         By::Day => "DAY",
         By::Application => "APPLICATION",
+        By::Account => "ACCOUNT",
     };
     let of_jobs: &[(&'static str, Align)] = &[
         (title, Align::Left),

@@ -24,6 +24,8 @@ pub enum EnergyBy {
     State,
     /// Sums by the time of the end: between two neighbours of this ascending list.
     Days(#[serde(deserialize_with = "list::<_, _, DAYS_LIMIT>")] Vec<Time>),
+    /// Sums by account, without those below it.
+    Account,
 }
 
 /// Asks for sums over jobs that ended in `[since, until)`, or over the draw of nodes in that time.
@@ -44,7 +46,7 @@ pub struct EnergyQuery {
 /// A sum. The parts of `energy` may add up to less, because they are not recorded for some jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EnergySum {
-    /// A user, an application, a job's number, a node, a group (empty for nodes of none), a state, or the begin of a day in Unix milliseconds; empty for everything.
+    /// A user, an application, an account (empty for jobs of none), a job's number, a node, a group (empty for nodes of none), a state, or the begin of a day in Unix milliseconds; empty for everything.
     pub key: String,
     /// Number of jobs that ran; 0 for nodes.
     pub jobs: u64,

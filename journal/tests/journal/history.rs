@@ -11,11 +11,12 @@ fn rows() -> Vec<FinishedRow> {
     let row = |job: u64| {
         let (user, name) = (if job.is_multiple_of(2) { "ann" } else { "bob" }, if job <= 3 { "cg" } else { "lu" });
         let report = format!(
-            r#"{{"name":"{name}","application":"app-{name}","nodes":["n{}"],"start_now_cost":{},"emulated":{},"queue":{}}}"#,
+            r#"{{"name":"{name}","application":"app-{name}","nodes":["n{}"],"start_now_cost":{},"emulated":{},"queue":{},"account":{}}}"#,
             job % 3,
             20 * job,
             job == 4,
-            if job == 7 { "null" } else { r#""short""# }
+            if job == 7 { "null" } else { r#""short""# },
+            if job <= 3 { r#""physics""# } else { "null" }
         );
         FinishedRow {
             user: user.into(),
@@ -119,6 +120,7 @@ fn sums() {
         let all = FinishedFilter::default;
         assert_eq!(sums(SumBy::Nothing, all()).await, [sum("", &[1, 2, 3, 4, 6, 7])]);
         assert_eq!(sums(SumBy::User, all()).await, [sum("ann", &[2, 4, 6]), sum("bob", &[1, 3, 7])]);
+        assert_eq!(sums(SumBy::Account, all()).await, [sum("", &[4, 6, 7]), sum("physics", &[1, 2, 3])]);
         let ann = || FinishedFilter { users: texts(&["ann"]), ..all() };
         assert_eq!(sums(SumBy::Application, ann()).await, [sum("app-lu", &[4, 6]), sum("app-cg", &[2])]);
         let jobs = journal.sums(SumBy::Job, all(), 2).await.expect("readable");

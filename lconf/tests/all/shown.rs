@@ -201,7 +201,7 @@ async fn as_json() {
     let settings = json!({
         "schema": 1, "policy": "limo", "mode_setting": "auto", "mode": "high", "band_low_w": 40.0, "band_high_w": 60.0,
         "next_band": {"at_unix_ms": 1_509_019_200_000_i64, "band_low_w": 20.0, "band_high_w": 90.0},
-        "budgets": [], "price_per_mwh": 80.0,
+        "budgets": [], "currency": "EUR", "price_per_mwh": 80.0,
         "next_price": {"at_unix_ms": 1_509_019_200_000_i64, "price_per_mwh": -20.0},
         "limits_ended_unix_ms": null, "prices_ended_unix_ms": null, "explore_percent": 0.0,
         "parts": {"order": "conservative", "admission": "band", "placement": "by-price", "caps": "moved", "idle": "stay-on"},
@@ -211,7 +211,7 @@ async fn as_json() {
     let mut expected = settings;
     let now = json!({
         "budget": null, "now_unix_ms": 1_509_015_600_000_i64, "draw_w": 50.0, "idle_w": 15.0, "emulated": true, "waiting": 3, "running": 2,
-        "nodes_up": 3, "nodes_asleep": 0, "asleep_energy_j": 0.0, "switching_energy_j": 0.0, "nodes": 4, "energy_j": 360_000.0, "cost": 0.008, "jobs_cost": 0.005,
+        "nodes_up": 3, "nodes_asleep": 0, "asleep_energy_j": 0.0, "switching_energy_j": 0.0, "nodes": 4, "energy_j": 360_000.0, "currency": "EUR", "cost": 0.008, "jobs_cost": 0.005,
         "jobs_start_now_cost": 0.0075, "in_band_share": 0.975, "rejected_plans": 0, "trouble": null, "prices_by": null,
         "feeds": [], "own_band": null, "grid": [], "meters": [], "unreachable": [], "held_w": 0.0, "foreign": [], "groups": [], "licences": [],
     });

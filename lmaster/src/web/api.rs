@@ -276,13 +276,14 @@ async fn energy(
     let by = match by.as_str() {
         "user" => EnergyBy::User,
         "application" => EnergyBy::Application,
+        "account" => EnergyBy::Account,
         "job" => EnergyBy::Job,
         "node" => EnergyBy::Node,
         "group" => EnergyBy::Group,
         "state" => EnergyBy::State,
         "day" => EnergyBy::Days(clock.days(since, until).map_err(|error| ApiError::bad(error.to_string()))?),
         other => {
-            let known = "user, application, job, node, group, state or day";
+            let known = "user, application, account, job, node, group, state or day";
             return Err(ApiError::bad(format!("by={other}: it must be {known}")));
         }
     };

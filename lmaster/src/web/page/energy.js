@@ -4,7 +4,7 @@ import { element, number } from "/shared.js";
 import { ask, grid, joules, money, select, share } from "/api.js";
 import { go } from "/main.js";
 
-const BY = { user: "User", application: "Application", group: "Group of nodes", node: "Node", state: "State of nodes", day: "Day" };
+const BY = { user: "User", application: "Application", account: "Account", group: "Group of nodes", node: "Node", state: "State of nodes", day: "Day" };
 const DAYS = { 1: "1 day", 7: "7 days", 30: "30 days", 365: "365 days" };
 const OF_NODES = ["group", "node", "state"];
 
