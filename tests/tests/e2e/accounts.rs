@@ -71,7 +71,7 @@ fn an_account_limits_the_jobs_of_its_tree_across_a_crash() {
     let listed = submitter.lconf(&["account", "list"]).succeeded();
     let lines: Vec<Vec<&str>> = listed.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0], ["guests*", "1", "0", "0", "0", "-", "-", "-", "-"]);
-    assert_eq!(lines[1], ["physics", "1", "1", "2", "2", "cores=3", "-", "-", "-", "all", "labs"]);
+    assert_eq!(lines[1], ["physics", "1", "1", "2", "2", "cores=3", "-", "-", "all", "labs"]);
     assert_eq!(lines[2], ["optics", "2", "1", "2", "2", "submitted=3", &user, "-", "-"]);
     cluster.kill_master();
     cluster.start_master();

@@ -21,16 +21,15 @@ fn amounts_are_in_the_currency_of_the_cluster_and_others_are_refused() {
     let hours = "2026-01-01T00:00:00Z,600.5\n2100-01-01T00:00:00Z,\n";
     file(&submitter, "eur.csv", &format!("time,price_eur_per_mwh\n{hours}"));
     file(&submitter, "dkk.csv", &format!("time,price_dkk_per_mwh\n{hours}"));
-    let other = "EUR is another currency than DKK: all prices and amounts of a cluster must be in one";
-    let reverse = "DKK is another currency than EUR: all prices and amounts of a cluster must be in one";
-    submitter.lconf(&["set", "price", "eur.csv"]).failed(reverse);
+    let refused = "DKK is another currency than EUR: all prices and amounts of a cluster must be in one";
+    submitter.lconf(&["set", "price", "eur.csv"]).failed(refused);
     submitter.lconf(&["set", "price", "dkk.csv"]).succeeded();
     let shown = submitter.lconf(&["status"]).succeeded();
     assert!(shown.contains("600.50 DKK/MWh") && !shown.contains("EUR"), "{shown}");
     let settings = json(&submitter, "lconf", &["show"]);
     assert_eq!((&settings["price_per_mwh"], &settings["currency"]), (&600.5.into(), &"DKK".into()));
 
-    submitter.lrun(&["--cost-limit", "1 EUR", "true"]).failed(reverse);
+    submitter.lrun(&["--cost-limit", "1 EUR", "true"]).failed(refused);
     submitter.lrun(&["--cost-limit", "4 DKK", "true"]).succeeded();
     let job = submitter.job(1);
     assert_eq!((&job["currency"], &job["cost_limit"]), (&"DKK".into(), &4.0.into()));
@@ -43,7 +42,8 @@ fn amounts_are_in_the_currency_of_the_cluster_and_others_are_refused() {
     cluster.kill_master();
     let state = cluster.state_dir().to_str().expect("plain").to_owned();
     let euros = submitter.run("lmaster", &["--state-dir", &state, "--currency", "EUR"]);
-    euros.failed(other);
+    let remedy = "the prices and costs in the journal are in DKK: write `currency = \"DKK\"`";
+    assert!(euros.code == Some(1) && euros.stderr.contains(remedy), "{euros:?}");
     cluster.start_master();
     assert_eq!(submitter.job(1)["currency"], "DKK");
 }
