@@ -23,11 +23,11 @@ pub enum QosCommand {
 #[derive(Serialize)]
 struct AccountsJson {
     schema: u32,
-    accounts: Vec<AccountJson>,
+    accounts: Vec<AccountEntry>,
 }
 
 #[derive(Serialize)]
-struct AccountJson {
+struct AccountEntry {
     name: String,
     parent: Option<String>,
     description: String,
@@ -97,8 +97,8 @@ fn filled(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn account_as_json(account: AccountReport) -> AccountJson {
-    AccountJson {
+fn account_as_json(account: AccountReport) -> AccountEntry {
+    AccountEntry {
         name: account.name,
         parent: account.parent,
         description: account.description,

@@ -29,6 +29,7 @@ mod message;
 mod orders;
 mod outside;
 mod owner;
+mod pieces;
 mod places;
 mod plan;
 mod predictor;

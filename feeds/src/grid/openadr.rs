@@ -128,7 +128,7 @@ struct Granted {
     expires_in: Option<u32>,
 }
 
-struct Token {
+struct BearerToken {
     text: String,
     until: Instant,
 }
@@ -137,7 +137,7 @@ struct Token {
 struct Session<'a> {
     ven: &'a OpenAdr,
     fetcher: Fetcher,
-    token: Option<Token>,
+    token: Option<BearerToken>,
     /// The clock of the VTN differs too much from this machine's.
     skewed: bool,
 }
@@ -195,7 +195,7 @@ impl Session<'_> {
             return Err(VenError::TokenType { url: shown, kind: token_type.chars().take(SHOWN).collect() });
         }
         let life = expires_in.map_or(TOKEN_LIFE, |secs| Duration::from_secs(u64::from(secs)));
-        self.token = Some(Token { text: access_token, until: asked + life });
+        self.token = Some(BearerToken { text: access_token, until: asked + life });
         Ok(())
     }
 
