@@ -21,8 +21,8 @@ pub enum CurveFileError {
     Empty { file: String },
     #[error("{file}:{line}: the columns are `{found}`: write `{wanted}`")]
     Columns { file: String, line: u64, found: String, wanted: String },
-    #[error("{file}: {source}")]
-    Currency { file: String, source: CurrencyError },
+    #[error("{file}:{line}: {source}")]
+    Currency { file: String, line: u64, source: CurrencyError },
     #[error("{file}:{line}: the row has {found} cells, but the header has {wanted}")]
     Cells { file: String, line: u64, found: usize, wanted: usize },
     #[error("{file}:{line}:{column}: {name} is `{value}`: {reason}")]

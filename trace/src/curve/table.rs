@@ -113,7 +113,7 @@ impl Table {
     }
 
     pub(super) fn wrong_currency(&self, source: CurrencyError) -> CurveFileError {
-        CurveFileError::Currency { file: self.file.clone(), source }
+        CurveFileError::Currency { file: self.file.clone(), line: self.lines.number(), source }
     }
 
     /// Returns the cells of the next line that is neither empty nor a comment.
