@@ -1,9 +1,8 @@
 //! Advice about options of `srun` and `sbatch` that `lrun` does not have.
 
 /// Forms of each option, and the advice.
-const OPTIONS: [(&[&str], &str); 14] = [
+const OPTIONS: [(&[&str], &str); 13] = [
     (&["--clusters", "-M"], "write `--master ENDPOINT` to reach another cluster"),
-    (&["--comment"], "write `--job-name TEXT` to name the job"),
     (&["--cpus-per-task"], "write `--cores N`"),
     (&["--cpu-bind"], "Limo does not pin tasks to cores"),
     (&["--cpu-freq"], "Limo chooses caps itself; `lq explain JOB` shows them"),

@@ -57,8 +57,9 @@ async fn jobs_have_the_keys_that_others_build_on() {
         expected[key] = Value::Null;
     }
     expected["licences"] = json!([]);
-    expected["account"] = json!(null);
-    expected["qos"] = json!(null);
+    expected["currency"] = json!("EUR");
+    expected["account"] = Value::Null;
+    expected["qos"] = Value::Null;
     expected["steps"] = json!(0);
     for key in ["step_of", "step", "suspended_unix_ms", "suspended_by", "suspended_for_limit"] {
         expected[key] = Value::Null;
@@ -106,7 +107,7 @@ async fn nodes_say_whether_their_watts_are_measured() {
         "nodes": [{
             "name": "n1", "state": "up", "group": null, "reason": null, "draw_w": 48.5, "idle_w": 15.0, "measured": true,
             "emulated": true, "memory_bytes": 17_179_869_184_i64, "memory_used_bytes": 1_073_741_824, "energy_j": 1000.0,
-            "cost": 0.00008, "connected": true, "unreachable_since_unix_ms": null, "held_w": 0.0, "sleep": null,
+            "currency": "EUR", "cost": 0.00008, "connected": true, "unreachable_since_unix_ms": null, "held_w": 0.0, "sleep": null,
             "asleep_energy_j": 0.0, "switching_energy_j": 0.0,
             "containment": {"groups": true, "memory": true, "cores": true, "processes": true},
             "units": [
