@@ -123,7 +123,7 @@ impl Session {
     /// Returns a step of a job, over or not, by its number.
     ///
     /// # Errors
-    /// If there is no such step, or the master cannot be asked.
+    /// If the step does not exist, or the master cannot be asked.
     pub async fn step(&mut self, job: JobId, number: u32) -> Result<JobReport, AskError> {
         let report = self.job(job).await?;
         let found = self.steps(&report).await?.into_iter().find(|step| step.step == Some((job, number)));

@@ -47,8 +47,8 @@ use events::Events;
 use keys::Keys;
 pub use metrics::Timings;
 
-/// Most connections of all users at a time, of which others wait to be accepted, and of one user, whose others are
-/// refused.
+/// Most connections at a time: of all users, beyond which callers wait to be accepted, and of one user, beyond which they
+/// are refused.
 const CONNECTIONS: usize = 384;
 const CONNECTIONS_PER_USER: usize = 96;
 

@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::str::FromStr;
 
 use limo_client::{Failure, Master, Patience, SelectorError, Selectors, lrun};
-use limo_model::JobId;
+use limo_model::{JobId, parse_step};
 
 /// The job whose streams are taken over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,8 +19,7 @@ impl FromStr for Attached {
     type Err = SelectorError;
 
     fn from_str(text: &str) -> Result<Self, SelectorError> {
-        let step = text.split_once('.').and_then(|(job, step)| Some((job.parse().ok()?, step.parse().ok()?)));
-        step.map_or_else(|| text.parse().map(Self::Job), |(job, step)| Ok(Self::Step(JobId(job), step)))
+        parse_step(text).map_or_else(|| text.parse().map(Self::Job), |(job, step)| Ok(Self::Step(job, step)))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::os::unix::process::CommandExt;
 
 use limo_client::{Failure, lrun, tell};
+use limo_model::parse_step;
 
 use crate::call::Call;
 use crate::getopt::Takes::{Nothing, Value};
@@ -42,10 +43,9 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         return Ok(crate::call::FAILED);
     };
     let invalid = || Failure::new(format_args!("Invalid job id specified: {word}"));
-    let step = word.split_once('.').and_then(|(job, step)| Some((job.parse().ok()?, step.parse().ok()?)));
-    let (job, number) = step.ok_or_else(invalid)?;
+    let (job, number) = parse_step(word).ok_or_else(invalid)?;
     let master = call.master()?;
-    let report = master.session().await?.step(limo_model::JobId(job), number).await?;
+    let report = master.session().await?.step(job, number).await?;
     let mut program = lrun(&master);
     program.arg("--attach").arg(report.job.to_string()).arg("--take");
     program.args(["quiet", "verbose"].iter().filter(|name| options.has(name)).map(|name| format!("--{name}")));

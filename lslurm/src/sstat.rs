@@ -99,8 +99,8 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// Returns the running steps that a word such as `12`, `12.0` or `12.batch` names. A job without steps, or with all of them, is
-/// there, too. `None` if there is no such job, or it does not run.
+/// Returns the running steps that a word such as `12`, `12.0` or `12.batch` names. With `all`, or if no
+/// step runs, the job itself is among them. `None` if the job is unknown or does not run.
 async fn running(session: &mut Session, word: &str, all: bool) -> Result<Option<Vec<JobReport>>, Failure> {
     let (number, step) = word.split_once('.').map_or((word, None), |(number, step)| (number, Some(step)));
     let Ok(number) = number.parse() else { return Ok(None) };

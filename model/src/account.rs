@@ -142,7 +142,7 @@ impl Accounts {
         }
     }
 
-    /// Returns true if there is no account.
+    /// Returns true if no account is configured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -137,7 +137,7 @@ pub use sleep::{SleepAfter, SleepRules};
 pub use slowdown::{Slowdown, SlowdownKey};
 pub use spread::{Spread, SpreadError};
 pub use standing::Standing;
-pub use step::{STEPS_LIMIT, Step};
+pub use step::{STEPS_LIMIT, Step, parse_step};
 pub use tariff::{CarbonCharge, CarbonIntensity, CostRatio, CostRatioError, Tariff, TariffError};
 pub use tasks::{TASKS_LIMIT, Tasks, TasksError};
 pub use text::{clip, clip_lossy};

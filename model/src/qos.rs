@@ -105,7 +105,7 @@ impl QosClasses {
         }
     }
 
-    /// Returns true if there is no QOS.
+    /// Returns true if no QOS is configured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -17,3 +17,9 @@ pub struct Step {
     /// True if it shares the cores, the memory and the accelerators of its job with other steps.
     pub overlap: bool,
 }
+
+/// Returns the job and the number of a step that is named as `JOB.STEP`; `None` for another text.
+pub fn parse_step(text: &str) -> Option<(JobId, u32)> {
+    let (job, number) = text.split_once('.')?;
+    Some((JobId(job.parse().ok()?), number.parse().ok()?))
+}

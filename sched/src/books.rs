@@ -193,7 +193,7 @@ impl Books {
         }
     }
 
-    /// Subtracts those of a job that is no longer active.
+    /// Subtracts the cores of a job that stops being active.
     pub fn give_owned(&mut self, request: &Request, placement: &[Part]) {
         let Some(owner) = Ownership::of(request) else { return };
         let Some(sums) = self.owned.get_mut(&owner) else { return };

@@ -21,7 +21,7 @@ impl<T> Cached<T> {
     /// `now` is the time at which the caller came.
     ///
     /// # Errors
-    /// If there is no answer. The next caller asks again.
+    /// That of `ask`, which is not kept: the next caller asks again.
     pub async fn get<E>(&self, now: Instant, ask: impl AsyncFnOnce() -> Result<T, E>) -> Result<Arc<T>, E> {
         let mut newest = self.newest.lock().await;
         if let Some((asked, answer)) = &*newest

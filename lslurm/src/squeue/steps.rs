@@ -1,6 +1,7 @@
 //! `squeue --steps`: lists the running steps of jobs.
 
 use limo_client::{Clock, Failure, Session, answer_screen, exit};
+use limo_model::{JobId, parse_step};
 use limo_proto::{JobReport, JobState};
 
 use super::{Wanted, columns, table};
@@ -24,7 +25,7 @@ pub async fn run(options: &JobOptions, wanted: &Wanted, session: &mut Session) -
     let clock = Clock::system();
     let jobs = session.jobs(wanted.filter.clone(), 0).await?;
     let is_wanted = |job: &&JobReport| {
-        let of_named = || named.iter().any(|(of, _)| *of == job.job.0);
+        let of_named = || named.iter().any(|(of, _)| *of == job.job);
         job.steps > 0 && wanted.is_named(job) && (named.is_empty() || of_named())
     };
     let mut text = String::new();
@@ -35,8 +36,7 @@ pub async fn run(options: &JobOptions, wanted: &Wanted, session: &mut Session) -
     for job in jobs.iter().filter(is_wanted) {
         let mut steps = session.steps(job).await?;
         steps.retain(|step| {
-            let own = step.step.map(|(of, number)| (of.0, number));
-            step.state == JobState::Running && (named.is_empty() || own.is_some_and(|own| named.contains(&own)))
+            step.state == JobState::Running && (named.is_empty() || step.step.is_some_and(|own| named.contains(&own)))
         });
         for step in steps {
             let step = JobReport { queue: job.queue.clone(), ..step };
@@ -58,14 +58,10 @@ fn is_number(parts: &[Part], key: &str) -> bool {
 }
 
 /// Reads a list of steps, such as `12.0,12.3`.
-fn named(list: &str) -> Result<Vec<(u64, u32)>, Failure> {
-    let one = |text: &str| {
-        let (job, step) = text.split_once('.')?;
-        Some((job.parse().ok()?, step.parse().ok()?))
-    };
+fn named(list: &str) -> Result<Vec<(JobId, u32)>, Failure> {
     let mut all = Vec::new();
     for text in job_list(list) {
-        all.push(one(text).ok_or_else(|| Failure::new(format_args!("Invalid job_step id: {text}")))?);
+        all.push(parse_step(text).ok_or_else(|| Failure::new(format_args!("Invalid job_step id: {text}")))?);
         if all.len() > NAMED {
             return Err(Failure::new(format_args!("--steps names more than {NAMED} steps")));
         }
@@ -79,7 +75,7 @@ mod tests {
 
     #[test]
     fn steps_are_named_by_their_jobs() {
-        assert_eq!(named("12.0, 3.14").expect("steps"), [(12, 0), (3, 14)]);
+        assert_eq!(named("12.0, 3.14").expect("steps"), [(JobId(12), 0), (JobId(3), 14)]);
         assert_eq!(named("").expect("none"), []);
         for wrong in ["12", "12.x", "a.0"] {
             assert_eq!(named(wrong).expect_err(wrong).message, format!("Invalid job_step id: {wrong}"));

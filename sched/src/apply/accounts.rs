@@ -1,7 +1,7 @@
 //! Accounts and QOS: which of them a job has, and the effect of new ones. Their limits are quotas.
 //!
 //! The promise: the membership and the longest time of a QOS hold at submission; a later change of them concerns new jobs
-//! only. A job whose account or QOS is no longer configured goes on without their limits.
+//! only. A job whose account or QOS is no longer configured goes on without its limits.
 
 use std::collections::BTreeSet;
 
