@@ -125,7 +125,7 @@ fn jobs_keep_their_control_groups(site: &Site) {
     let hidden = "$(cat /home/alice/hidden)";
     until("the job hides a process", || (node.run(&format!("kill -0 {hidden}")).code == Some(0)).then_some(()));
     let place = node.done(&format!("cat /proc/{hidden}/cgroup"));
-    let group = format!("/{}.1\n", job.trim());
+    let group = format!("/{}.1/script\n", job.trim());
     assert!(place.contains("0::/system.slice/limo-jobs.service/") && place.contains(&group), "{place}");
     assert!(node.run("systemctl restart limo-jobs").stderr.contains("refuse"));
     node.done("systemctl is-active limo-jobs");
