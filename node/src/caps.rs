@@ -50,7 +50,7 @@ impl Caps {
     }
 
     pub(super) fn disconnected(&mut self, now: Duration) {
-        if self.capping {
+        if self.capping && !faults::has(Fault::CapsKept) {
             self.lease_end.get_or_insert(now + self.lease);
         }
     }

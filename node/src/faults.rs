@@ -25,11 +25,21 @@ pub enum Fault {
     LossUntold,
     /// A job is started after its prolog has failed.
     PrologIgnored,
+    /// The end of a job is recorded without its epilog.
+    EpilogSkipped,
+    /// An assignment is acknowledged before it is recorded.
+    AcknowledgedEarly,
+    /// A changed time limit of a running job is ignored.
+    LimitNotChanged,
+    /// Caps outlive the lease of an unreachable master.
+    CapsKept,
+    /// Jobs that start beside the owner are not suspended.
+    OwnerOverlooked,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 16] = [
         Self::ToldBeforeDurable,
         Self::ForgottenEarly,
         Self::StartedAgain,
@@ -41,6 +51,11 @@ impl Fault {
         Self::ReleasedEarly,
         Self::LossUntold,
         Self::PrologIgnored,
+        Self::EpilogSkipped,
+        Self::AcknowledgedEarly,
+        Self::LimitNotChanged,
+        Self::CapsKept,
+        Self::OwnerOverlooked,
     ];
 }
 

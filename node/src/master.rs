@@ -11,6 +11,7 @@ use tracing::{debug, error, info, warn};
 use super::Node;
 use crate::attempt::{Attempt, State, Verdict, lost};
 use crate::exchange::Effect;
+use crate::faults::{self, Fault};
 use crate::io::JobIo;
 use crate::records::{Intent, Record};
 use crate::scripts::Preparation;
@@ -146,6 +147,9 @@ impl Node {
             job,
             Attempt { journal, number, cookie, preparation, kill_grace, is_evicted, checkpointed, step, state },
         );
+        if faults::has(Fault::AcknowledgedEarly) {
+            self.send(NodeToMaster::JobAck { job, attempt: number });
+        }
         self.record(Record::Intent(Box::new(intent)));
         Ok(())
     }

@@ -18,6 +18,7 @@ use super::Node;
 use super::lease::ms;
 use crate::attempt::State;
 use crate::exchange::Effect;
+use crate::faults::{self, Fault};
 use crate::records::Record;
 
 /// Time for the order of a connected master to evict a job, before the node does it by itself.
@@ -115,7 +116,7 @@ impl Node {
 
     /// Suspends a job that has just started if the owner is there.
     pub(super) fn started_beside_owner(&mut self, job: JobId, number: Number) {
-        if self.owners.in_force() {
+        if self.owners.in_force() && !faults::has(Fault::OwnerOverlooked) {
             self.suspend_for_owner(job, number);
             self.keep_owner();
         }

@@ -193,7 +193,7 @@ impl Node {
 
     /// Records the end of an attempt, after the epilog if one is due.
     pub(super) fn conclude(&mut self, job: JobId, number: Number, recording: Recording) {
-        let has_epilog = self.scripts.epilog;
+        let has_epilog = self.scripts.epilog && !faults::has(Fault::EpilogSkipped);
         let Some(attempt) = self.attempts.find(job, number) else { return };
         if has_epilog && attempt.owes_epilog() {
             attempt.state = State::Concluding(recording);

@@ -15,6 +15,7 @@ use super::Node;
 use super::lease::ms;
 use crate::attempt::{Attempt, Running, State};
 use crate::exchange::Effect;
+use crate::faults::{self, Fault};
 
 impl Node {
     /// Stops the job's processes. Idempotent.
@@ -111,7 +112,8 @@ impl Node {
         if self.deferred(job, number, MasterToNode::TimeLimit { job, attempt: number, limit }) {
             return;
         }
-        if let Some(handle) = self.attempts.find(job, number).and_then(|attempt| attempt.handle()) {
+        let handle = self.attempts.find(job, number).and_then(|attempt| attempt.handle());
+        if let Some(handle) = handle.filter(|_| !faults::has(Fault::LimitNotChanged)) {
             self.order(Order::Limit { handle, limit: limit.map(ms) });
         }
     }

@@ -10,6 +10,7 @@ mod package;
 mod ptx;
 mod response;
 mod skips;
+mod soak;
 mod workspace;
 
 use std::process::ExitCode;
@@ -43,6 +44,8 @@ enum Task {
     Package(package::Arguments),
     /// Measure the time that the draw is above the upper limit after a limit falls or a draw rises
     Response(response::Arguments),
+    /// Run random worlds of the real master and nodes, with many seeds, in search of one that breaks a rule
+    Soak(soak::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +58,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Response(arguments) => response::run(&arguments),
+        Task::Soak(arguments) => soak::run(&arguments),
         Task::Package(arguments) => package::run(&arguments),
         Task::Ptx => ptx::run(),
         Task::Environment => workspace::write("docs/environment.md", &limo_model::environment::page()),

@@ -236,6 +236,9 @@ impl Controller {
 
     /// Takes back attempts that were not acknowledged in time, and closes the connections of their nodes.
     pub(super) fn acks_missed(&mut self) {
+        if faults::has(Fault::AcknowledgementNotDue) {
+            return;
+        }
         for (job, missed) in self.assignments.missed(self.tx.now) {
             if self.assignments.is_awaited(job) {
                 let attempt = missed.attempt;
@@ -295,7 +298,7 @@ impl Controller {
                 stop: self.assignment(job, attempt).is_some_and(|assignment| assignment.stop.is_some()),
                 same_incarnation,
             };
-            let reported = reported(reports, (job, attempt));
+            let reported = reported(reports, (job, attempt)).filter(|_| !faults::has(Fault::ReportsIgnored));
             (job, attempt, judge(belief, reported.map(|report| &report.state)))
         };
         self.attempts_on(node).into_iter().filter(open).map(verdict).collect()

@@ -7,12 +7,36 @@ pub enum Fault {
     AnsweredEarly,
     /// A reconnected node does not get its orders to stop again.
     StopNotRepeated,
+    /// The end of an attempt is not acknowledged to its node.
+    EndNotAcknowledged,
+    /// Jobs of an unreachable node end before their leases do.
+    LeaseNotAwaited,
+    /// The draw of jobs on a lost node is not held.
+    DrawFreedEarly,
+    /// A repeated submission is not recognized.
+    SubmissionForgotten,
+    /// The time for acknowledgements has no end.
+    AcknowledgementNotDue,
+    /// The attempts that a node reports at its registration are ignored.
+    ReportsIgnored,
+    /// A restarted machine counts as the same as before.
+    RestartOverlooked,
 }
 
 #[cfg(test)]
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 2] = [Self::AnsweredEarly, Self::StopNotRepeated];
+    pub const ALL: [Self; 9] = [
+        Self::AnsweredEarly,
+        Self::StopNotRepeated,
+        Self::EndNotAcknowledged,
+        Self::LeaseNotAwaited,
+        Self::DrawFreedEarly,
+        Self::SubmissionForgotten,
+        Self::AcknowledgementNotDue,
+        Self::ReportsIgnored,
+        Self::RestartOverlooked,
+    ];
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use limo_sched::{Assignment, Event, Refused};
 use super::commit::done;
 use super::multi_node::open_nodes_of;
 use super::tx::Tx;
-use super::{Controller, PeerId};
+use super::{Controller, Fault, PeerId, faults};
 use crate::changed::{CONFIGURATION, LOST};
 
 /// The nodes that are unreachable.
@@ -56,7 +56,8 @@ impl Liveness {
     /// Records that a node is disconnected.
     pub(super) fn is_unreachable(&mut self, tx: &Tx, node: NodeId) {
         let since = *self.away.entry(node).or_insert(tx.now);
-        self.due.insert((since + tx.settings.node_lease, node));
+        let lease = if faults::has(Fault::LeaseNotAwaited) { Span::ZERO } else { tx.settings.node_lease };
+        self.due.insert((since + lease, node));
     }
 
     /// Logs the consequences for its jobs.
@@ -165,6 +166,9 @@ impl Controller {
             self.assignments.none_awaited(job);
             self.tx.must(Event::Ended { job, attempt, outcome: Outcome::NodeFailed { reason }, usage });
         }
+        if faults::has(Fault::DrawFreedEarly) {
+            Liveness::release_draw(&mut self.tx, node, Vec::new(), "fault");
+        }
     }
 
     /// Declares all of these nodes dead, or none, at an operator's request: their jobs have ended.
@@ -214,7 +218,10 @@ fn open_attempts(tx: &Tx, node: NodeId) -> Vec<(JobId, Attempt)> {
 fn fenced_at(tx: &Tx, since: Time, job: JobId, attempt: Attempt) -> Option<Time> {
     let assignment = tx.assignment(job, attempt)?;
     let is_requeued = assignment.stop.as_ref().is_none_or(|(why, _)| why.runs_again());
-    assignment.lease.filter(|_| is_requeued).map(|lease| since + lease.fenced_after())
+    assignment
+        .lease
+        .filter(|_| is_requeued && !faults::has(Fault::LeaseNotAwaited))
+        .map(|lease| since + lease.fenced_after())
 }
 
 fn lose(tx: &mut Tx, node: NodeId, by: &str) {

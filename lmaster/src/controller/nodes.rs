@@ -10,7 +10,7 @@ use super::commit::After;
 use super::liveness::Liveness;
 use super::node_peer::{NodeLink, NodePeer, Welcome};
 use super::sleep::Sleepers;
-use super::{Controller, Effect, NodeIncarnation, PeerId};
+use super::{Controller, Effect, Fault, NodeIncarnation, PeerId, faults};
 
 /// Most messages of a node during its registration; only the ends of its jobs are expected.
 const EARLY_LIMIT: usize = 10_000;
@@ -156,8 +156,10 @@ impl Controller {
             return self.close_node(peer, format!("job {job} is not on this node, which cannot report its end"));
         }
         Liveness::confirmed_over(&mut self.tx, node, (job, attempt));
-        // The end is repeated, or the attempt is over: in both cases it is recorded, or about to be.
-        self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt }));
+        if !faults::has(Fault::EndNotAcknowledged) {
+            // The end is repeated, or the attempt is over: in both cases it is recorded, or about to be.
+            self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt }));
+        }
     }
 
     /// Handles the name of a node; the reports of its jobs follow.
@@ -214,7 +216,8 @@ impl Controller {
         let Registration { slave, attempts } = &registration;
         let name = &slave.spec.name;
         let known = self.nodes.incarnation(name);
-        let same_incarnation = known.is_some_and(|known| known.instance == slave.instance && known.boot == slave.boot);
+        let same_boot = |boot: &str| boot == slave.boot || faults::has(Fault::RestartOverlooked);
+        let same_incarnation = known.is_some_and(|known| known.instance == slave.instance && same_boot(&known.boot));
         let node = self.tx.core.node_named(name).map(|node| node.id());
         match node.and_then(|node| self.nodes.of(node)) {
             Some(link) if link.instance != slave.instance => {

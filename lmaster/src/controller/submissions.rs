@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use limo_model::{JobId, Request};
 use limo_proto::{Launch, SubmissionKey};
 
-use super::{Launches, Live};
+use super::{Fault, Launches, Live, faults};
 use crate::limits::Limits;
 
 /// All accepted jobs, with their shared data.
@@ -46,7 +46,7 @@ impl Submissions {
 
     /// Returns the job that was submitted with a key.
     pub(super) fn by_key(&self, key: &SubmissionKey) -> Option<JobId> {
-        self.keys.get(key).copied()
+        self.keys.get(key).copied().filter(|_| !faults::has(Fault::SubmissionForgotten))
     }
 
     /// Returns the jobs in a range of numbers.

@@ -11,7 +11,7 @@ use super::changes::LAST_SIGNAL;
 use super::commit::After;
 use super::lookup::Lookup;
 use super::queues::list_of;
-use super::{Controller, Live, PeerId};
+use super::{Controller, Fault, Live, PeerId, faults};
 use crate::database::Database;
 
 /// Most waiting jobs. Each takes some kilobytes of memory for its environment.
@@ -144,7 +144,7 @@ impl Controller {
     }
 
     fn submission_looked_up(&mut self, peer: PeerId, exec: Box<SendExec>, known: Option<Known>) {
-        match known {
+        match known.filter(|_| !faults::has(Fault::SubmissionForgotten)) {
             Some(known) => {
                 let reads = (exec.launch.io == Io::Attached).then(Vec::new);
                 self.finished_before(peer, known, reads);

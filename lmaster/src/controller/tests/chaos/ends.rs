@@ -13,7 +13,7 @@ impl World {
             self.bench.input(Input::Gone(peer));
         }
         for host in &mut self.hosts {
-            (host.is_stuck, host.doomed) = (false, None);
+            host.doomed = None;
         }
         if self.owners {
             self.nobody_comes();
@@ -27,6 +27,7 @@ impl World {
             self.bench.input(Input::Ballast(Ok(())));
             for node in 0..NODES {
                 self.connect(node);
+                self.repair_disk(node);
                 for _ in 0..3 {
                     self.hear(node);
                     self.deliver(node);
@@ -44,6 +45,15 @@ impl World {
         let records: Vec<_> = self.hosts.iter().map(|host| (&host.name, host.link, &host.records)).collect();
         let assignments = &self.bench.controller.assignments;
         panic!("it does not come to an end: {jobs:?}\n{records:?}\n{assignments:?}");
+    }
+
+    /// Lets a stuck disk go on, unless the master waits for an acknowledgement of its node and will end the connection.
+    fn repair_disk(&mut self, node: usize) {
+        let mut awaited = self.bench.controller.assignments.awaited().values();
+        let host = &mut self.hosts[node];
+        if !awaited.any(|awaited| host.link.is_some_and(|link| awaited.peers.values().any(|peer| *peer == link))) {
+            host.is_stuck = false;
+        }
     }
 
     fn is_over(&self) -> bool {
@@ -104,14 +114,22 @@ impl World {
             && (self.owners || self.again.contains(&job) || self.preset == Preset::Limo || self.failed.contains(&job))
     }
 
+    /// Returns true if a job may have a time limit.
+    fn may_be_limited(&self, job: JobId) -> bool {
+        let is_limited = |(own, exec): (JobId, &SendExec)| {
+            exec.request.time_limit.is_some() || self.limited.contains(&own) || self.limited.contains(&job)
+        };
+        self.plan_of(job).is_some_and(is_limited)
+    }
+
     pub fn may_be_stopped(&self, job: JobId) -> bool {
-        let ends =
-            |(_, exec): (JobId, &SendExec)| exec.request.time_limit.is_some() || exec.request.allowance.is_some();
+        let ends = |(_, exec): (JobId, &SendExec)| exec.request.allowance.is_some();
         let others = self.wide && (self.rebooted || self.spoiled.contains(&job));
         others
             || self.has_failed(job)
             || self.is_unwanted(job)
             || self.may_run_again(job)
+            || self.may_be_limited(job)
             || self.plan_of(job).is_some_and(ends)
     }
 
@@ -191,7 +209,7 @@ impl World {
                 match stopped {
                     None => {}
                     Some(StopReason::Cancelled { .. }) => assert!(self.is_unwanted(job), "job {job}"),
-                    Some(StopReason::TimeLimit { .. }) => assert!(plan.time_limit.is_some(), "job {job}"),
+                    Some(StopReason::TimeLimit { .. }) => assert!(self.may_be_limited(job), "job {job}"),
                     Some(StopReason::UsedUp { .. }) => assert!(plan.allowance.is_some(), "job {job}"),
                     Some(why) => panic!("job {job} ended for good: {why:?}"),
                 }

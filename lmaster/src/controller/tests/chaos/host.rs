@@ -75,7 +75,7 @@ fn node_of(name: &str, boot: u32, daemons: u8, (has_owner, now): (bool, Time)) -
         machine: None,
         has_meter: false,
         may_cap: true,
-        cap_lease: Span::from_secs(60),
+        cap_lease: CAP_LEASE,
         own_uid: None,
         user_rules: UserRules { root_jobs: true, min_uid: 0 },
         scripts: Scripts { prolog: true, epilog: true },
@@ -169,9 +169,18 @@ impl Host {
         self.node.deadline()
     }
 
+    /// Returns true if the daemon has not got the results of all of its actions.
+    pub fn is_behind(&self) -> bool {
+        !self.later.is_empty()
+    }
+
     /// Returns true if a shepherd holds an attempt.
     pub fn has_jobs(&self) -> bool {
         !self.shepherds.is_empty()
+    }
+
+    pub fn has_suspended_jobs(&self) -> bool {
+        self.processes.values().any(|process| process.is_frozen)
     }
 
     /// Returns true if the attempt's command may have run and its end is not on the disk.
@@ -187,6 +196,8 @@ impl World {
         let host = &mut self.hosts[index];
         host.daemons += 1;
         host.node = node_of(&host.name, host.boot, host.daemons, (host.has_owner, now));
+        // A daemon restores the values before the caps of an earlier one.
+        host.capped = None;
         (host.doomed, host.is_stuck) = (None, false);
         host.later.clear();
         host.writes.clear();

@@ -72,6 +72,7 @@ impl World {
             }
             _ => {}
         }
+        let message = self.across(message);
         let host = &mut self.hosts[node];
         if host.link.is_some() {
             host.out.push_back(message);
@@ -143,6 +144,7 @@ impl World {
         let Some(peer) = self.hosts[node].link else { return };
         let Some(index) = self.bench.to_nodes.iter().position(|(to, _)| *to == peer) else { return };
         let (_, message) = self.bench.to_nodes.remove(index);
+        let message = self.across(message);
         self.ordered_by_master(node, &message);
         self.happens(node, Happened::FromMaster(Frame::Message(message)));
     }
@@ -318,14 +320,7 @@ impl World {
         if self.hosts[node].due().is_some_and(|due| due <= node_moment(now).since) {
             self.happens(node, Happened::Deadline);
         }
-        let host = &self.hosts[node];
-        for process in host.processes.values() {
-            let (job, _) = process.key;
-            let limit = host.limits.get(&process.key);
-            assert!(limit.is_none_or(|limit| process.ran < *limit), "job {job} outlives its time limit: {process:?}");
-            let is_over = host.leases.get(&process.key).is_some_and(|lease| silent.is_some_and(|s| s >= *lease));
-            assert!(!is_over, "job {job} outlives its lease: {process:?}");
-        }
+        self.nothing_outlives(node, silent);
     }
 
     /// Returns true if an attempt of the job ended because its node was unreachable.

@@ -132,14 +132,16 @@ impl World {
                 self.operator(Change::Priority { jobs, priority });
             }
             57..60 => {
-                let jobs = vec![self.some_job()];
-                let limit = Some(self.dice.roll(40)).filter(|secs| *secs > 0);
-                self.operator(Change::TimeLimit { jobs, limit: limit.map(|secs| Span::from_secs(secs as i64)) });
+                let job = if self.dice.roll(2) == 0 { self.some_job() } else { self.some_active_job(|_| true) };
+                let jobs = vec![job];
+                self.limited.extend(&jobs);
+                let limit = Some([0, 1, 2, 20][self.dice.roll(4)]).filter(|secs| *secs > 0);
+                self.operator(Change::TimeLimit { jobs, limit: limit.map(Span::from_secs) });
             }
-            60..68 => self.set_quota(),
-            68..78 => self.drain_or_resume(),
-            78..84 => self.set_limits(),
-            84..88 => self.suspend_or_resume(),
+            60..65 => self.set_quota(),
+            65..73 => self.drain_or_resume(),
+            73..79 => self.set_limits(),
+            79..88 => self.suspend_or_resume(),
             88..92 => self.look_around(),
             92..96 => {
                 let changes = self.bench.disk.changes.len();
@@ -271,7 +273,10 @@ impl World {
     fn suspend_or_resume(&mut self) {
         let paused = |job: &limo_sched::Job| job.causes().is_some_and(|causes| causes.by().is_some());
         let again = self.bench.controller.tx.core.jobs().find(|(_, job)| paused(job)).map(|(job, _)| job);
-        let job = again.filter(|_| self.dice.roll(2) == 0).unwrap_or_else(|| self.some_active_job(|_| true));
+        let running = |job: &limo_sched::Job| matches!(job.phase, Phase::Running(..)) && job.request.may_suspend;
+        let jobs = self.bench.controller.tx.core.jobs();
+        let running: Vec<JobId> = jobs.filter(|(_, job)| running(job)).map(|(job, _)| job).collect();
+        let job = again.filter(|_| self.dice.roll(2) == 0).unwrap_or_else(|| self.one_of(running));
         let suspended = self.bench.controller.tx.core.job(job).and_then(|job| job.causes());
         let by = suspended.map(|causes| causes.by().is_some());
         self.seen.saw(match by {

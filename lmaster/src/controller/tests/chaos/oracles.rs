@@ -1,0 +1,48 @@
+//! The rules that hold at every moment of a world.
+
+use limo_model::{Attempt, JobId};
+
+use super::*;
+use crate::controller::multi_node::open_nodes_of;
+
+impl World {
+    /// Checks that no process outlives its time limit or its lease, and no cap the lease of its master, and that no
+    /// job runs beside an owner.
+    pub fn nothing_outlives(&self, node: usize, silent: Option<Span>) {
+        let host = &self.hosts[node];
+        for process in host.processes.values() {
+            let (job, _) = process.key;
+            let limit = host.limits.get(&process.key);
+            assert!(limit.is_none_or(|limit| process.ran < *limit), "job {job} outlives its time limit: {process:?}");
+            let is_over = host.leases.get(&process.key).is_some_and(|lease| silent.is_some_and(|s| s >= *lease));
+            assert!(!is_over, "job {job} outlives its lease: {process:?}");
+        }
+        if host.is_behind() {
+            return;
+        }
+        let without_master = silent.is_some_and(|silent| silent >= CAP_LEASE);
+        assert!(!without_master || host.capped.is_none(), "the caps of {} outlive their lease", host.name);
+        let is_in_use = host.has_owner && host.owner.is_there && host.owner.evict_after.is_some();
+        let runs = host.processes.values().find(|process| !process.is_frozen && !process.is_told_to_stop);
+        assert!(!is_in_use || runs.is_none(), "a job runs beside the owner of {}: {runs:?}", host.name);
+    }
+
+    /// Checks that the master counts each process: as one of a job on the node, or as held for the node.
+    pub fn each_process_is_counted(&self) {
+        for host in &self.hosts {
+            for process in host.processes.values() {
+                let (job, attempt) = process.key;
+                let is_counted = self.is_counted(&host.name, job, attempt);
+                assert!(is_counted, "the draw of attempt {attempt} of job {job} on {} is not counted", host.name);
+            }
+        }
+    }
+
+    fn is_counted(&self, name: &str, job: JobId, attempt: Attempt) -> bool {
+        let controller = &self.bench.controller;
+        let Some(node) = controller.tx.core.node_named(name) else { return false };
+        let assignment = controller.assignment(job, attempt);
+        assignment.is_some_and(|assignment| open_nodes_of(assignment).contains(&node.id()))
+            || node.held().iter().any(|held| (held.job, held.attempt) == (job, attempt))
+    }
+}
