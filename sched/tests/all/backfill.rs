@@ -1,7 +1,7 @@
 //! Guarantees of every policy that backfills, under any events. These include jobs on several nodes of several
 //! classes, nodes that sleep, limits, prices and budgets.
 //!
-//! `PROPTEST_CASES` sets the number of cases of each property; default 2,500.
+//! `PROPTEST_CASES` sets the number of cases of each property; default 500.
 
 use crate::random::run::keeps_the_rules;
 use crate::random::{HARDWARE, allocation, hold_after, learn, rest_rule, wide_step, with_cores};

@@ -2,7 +2,7 @@
 //! cluster that never draws more than believed. Every job has a time limit. A budget that does not bind changes
 //! nothing (IV-C.4).
 //!
-//! `PROPTEST_CASES` sets the number of cases of each property; default 2,500.
+//! `PROPTEST_CASES` sets the number of cases of each property; default 500.
 
 use std::cell::Cell;
 use std::num::NonZeroU32;

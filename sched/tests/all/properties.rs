@@ -1,6 +1,6 @@
 //! Guarantees of every policy over many random clusters, jobs and events.
 //!
-//! `PROPTEST_CASES` sets the number of cases of each property; default 2,500.
+//! `PROPTEST_CASES` sets the number of cases of each property; default 500.
 
 use crate::backfill;
 use crate::random::run::{keeps_in, keeps_the_rules};

@@ -28,7 +28,8 @@ fn works(mut cluster: Cluster) {
     let check = |submitter: &Submitter| {
         let found = submitter.job(job);
         let (user, system) = (number(&found, "cpu_user_s"), number(&found, "cpu_system_s"));
-        assert!((0.3..5.0).contains(&user) && (0.0..5.0).contains(&system), "{found}");
+        // Perl counts ticks of the kernel, and a control group nanoseconds.
+        assert!((0.25..5.0).contains(&user) && (0.0..5.0).contains(&system), "{found}");
         let peak = number(&found, "memory_peak_bytes") / f64::from(1 << 20);
         assert!((64.0..200.0).contains(&peak), "{peak} MiB");
         assert!((0.25..0.8).contains(&number(&found, "memory_efficiency")), "{found}");

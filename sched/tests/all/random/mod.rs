@@ -304,9 +304,9 @@ pub fn learn(world: &mut World, draws: [i64; 6], cap: impl Fn(usize) -> Option<P
     }
 }
 
-/// Uses `PROPTEST_CASES` cases, by default 2,500.
+/// Uses `PROPTEST_CASES` cases, by default 500.
 pub fn config() -> Config {
-    cases(2_500)
+    cases(500)
 }
 
 /// Uses the number of cases in the environment, by default `usual`.
