@@ -2,6 +2,8 @@
 //!
 //! `LIMO_WORLDS` replaces the seeds of all tests: `1000..2000`.
 
+use std::cell::RefCell;
+use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 
@@ -44,9 +46,18 @@ impl Trace {
     }
 }
 
+thread_local! {
+    /// The messages of a world, if they are recorded.
+    static RECORD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
 impl World {
     /// Returns a message as its receiver decodes it.
-    pub fn across<M: Serialize + DeserializeOwned>(&mut self, message: M) -> M {
+    pub fn across<M: Debug + Serialize + DeserializeOwned>(&mut self, message: M) -> M {
+        RECORD.with_borrow_mut(|record| {
+            let now = self.bench.now - Time::from_unix_ms(START);
+            record.iter_mut().for_each(|record| record.push(format!("{now} {message:.400?}")));
+        });
         let body = Frame::Message(message).encode().expect("within the limit of a frame");
         self.trace.0.write(&body);
         match Frame::decode(body).expect("a frame of this protocol") {
@@ -100,6 +111,9 @@ pub fn worlds(seeds: u64, kind: WorldKind, jobs: usize, events: &[(&str, u32)]) 
             }
             Err(caught) => {
                 let steps = shortened(seed, kind, &caught, &errors);
+                RECORD.set(Some(Vec::new()));
+                let _ = panics::run(seed, kind, &steps, &errors);
+                RECORD.take().iter().flatten().for_each(|message| println!("{message}"));
                 let Caught { place, message } = caught;
                 panic!("seed {seed} of {kind:?}, at {place}: {message}\nas with these steps alone: {steps:?}");
             }
