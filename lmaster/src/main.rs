@@ -71,7 +71,7 @@ fn run(cli: Cli) -> Result<()> {
     }
     if cli.restored {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;
-        let journal = runtime.block_on(store::begin_incarnation(&settings.state_dir))?;
+        let journal = runtime.block_on(store::begin_incarnation(&settings.state_dir, settings.journal.as_ref()))?;
         println!("cluster {}: incarnation {} begins", journal.cluster, journal.incarnation);
         return Ok(());
     }
