@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use limo_identity::Fingerprint;
+use limo_model::Epoch;
 use thiserror::Error;
 use tokio::time::timeout;
 
@@ -18,6 +19,7 @@ use crate::endpoint::Endpoint;
 use crate::frame::{FrameError, GREETING};
 use crate::heartbeat::MISSED_BEATS;
 use crate::hello::{Hello, Identity, Reject, Role, decode_answer, encode_answer};
+use crate::newest::Newest;
 use crate::reader::Reader;
 use crate::safe::{self, UnsafePlace};
 use crate::socket::{Principal, Socket};
@@ -44,6 +46,8 @@ pub enum ConnectionError {
     Impostor { address: String, found: String, expected: String },
     #[error("cannot identify the listener at {address}, so nothing was sent: {source}")]
     Unidentified { address: String, source: io::Error },
+    #[error("the master at {address} no longer leads: its epoch is {epoch}, and a master of epoch {newest} was met")]
+    Deposed { address: String, epoch: Epoch, newest: Epoch },
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
     #[error("the peer closed the connection before it greeted")]
@@ -87,6 +91,59 @@ impl<In, Out> Connection<In, Out> {
 /// # Errors
 /// [`ConnectionError`] if the master cannot be reached, refuses, or runs as another user.
 pub async fn connect<In, Out>(
+    endpoint: &Endpoint,
+    role: Role,
+    trusted: &Trusted,
+) -> Result<Connection<In, Out>, ConnectionError> {
+    connect_newest(endpoint, role, trusted, Newest::default()).await
+}
+
+/// Calls a master that is not older than `newest`. Several endpoints are called at the same time, because a master that
+/// was stopped does not answer, and the first that leads is taken.
+///
+/// # Errors
+/// The same as for [`connect`], and [`ConnectionError::Deposed`]: the last one if no master leads.
+pub async fn connect_newest<In, Out>(
+    endpoint: &Endpoint,
+    role: Role,
+    trusted: &Trusted,
+    newest: Newest,
+) -> Result<Connection<In, Out>, ConnectionError> {
+    let each = endpoint.each();
+    let mut calls: Vec<_> =
+        each.iter().map(|endpoint| Box::pin(connect_one(endpoint, role, trusted, newest))).collect();
+    loop {
+        let (place, result) = poll_fn(|context| {
+            let mut polled = calls.iter_mut().map(|call| call.as_mut().poll(context)).enumerate();
+            let ready = polled.find_map(|(place, poll)| match poll {
+                Poll::Ready(result) => Some((place, result)),
+                Poll::Pending => None,
+            });
+            ready.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await;
+        drop(calls.swap_remove(place));
+        if result.is_ok() || calls.is_empty() {
+            return result;
+        }
+    }
+}
+
+async fn connect_one<In, Out>(
+    endpoint: &Endpoint,
+    role: Role,
+    trusted: &Trusted,
+    newest: Newest,
+) -> Result<Connection<In, Out>, ConnectionError> {
+    let connection = call_again(endpoint, role, trusted).await?;
+    let epoch = connection.identity.epoch;
+    match newest.later_than(&connection.identity) {
+        Some(newest) => Err(ConnectionError::Deposed { address: endpoint.to_string(), epoch, newest }),
+        None => Ok(connection),
+    }
+}
+
+async fn call_again<In, Out>(
     endpoint: &Endpoint,
     role: Role,
     trusted: &Trusted,
