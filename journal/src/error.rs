@@ -43,6 +43,20 @@ pub enum OpenError {
     Recover(#[from] RecoverError),
 }
 
+/// Reason why a journal was not moved.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
+pub enum TransferError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("the journal is in use by {holder}: stop all masters first")]
+    InUse { holder: String },
+    #[error("the new place has a journal with jobs or events: choose an empty directory or database")]
+    Occupied,
+    #[error("a row of the journal could not be moved: {0}")]
+    Row(#[from] sqlx::Error),
+}
+
 /// Reason why a batch was not written. Batches of its generation are refused from then on: call
 /// [`crate::Journal::recover`]. After a successful recovery, the batch is certainly not on disk. Before that, it may
 /// still be on disk if the process dies. So its failure must not be reported before the recovery.

@@ -2,7 +2,7 @@
 //! table adds its own read methods.
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,7 @@ use crate::schema;
 use crate::server::lease::Lease;
 use crate::server::schema::Server;
 use crate::server::{self, ServerWriter};
+use crate::transfer::Place;
 use crate::writer::{Queued, Request, Writer};
 
 /// Largest number of queued batches before [`Journal::room`] waits: four transactions, so that the writer always has
@@ -49,11 +50,6 @@ pub struct Journal {
     serving: JoinHandle<()>,
     place: Place,
     lease: Option<Lease>,
-}
-
-enum Place {
-    File(PathBuf),
-    Server(Server),
 }
 
 /// The answer to a [`Journal::commit`]. Dropping it does not cancel the batch.
@@ -85,7 +81,7 @@ impl Journal {
     /// # Errors
     /// The same as for [`Self::open`].
     pub async fn open_as(dir: &Path, opening: Opening) -> Result<(Self, Recovered), OpenError> {
-        let place = Place::File(dir.join(schema::FILE));
+        let place = Place::Directory(dir.to_owned());
         let (writer, recovered) = Writer::open(dir, opening).await?;
         let (ballast, reader) = (writer.ballast.presence(), Arc::clone(&writer.reader));
         let journal = Self::start(place, ballast, None, |requested, asked| async {
@@ -194,7 +190,7 @@ impl Journal {
     /// [`BackupError`] if there is not enough space, or the copy cannot be made.
     pub async fn backup(&self, to: &Path) -> Result<(), BackupError> {
         match &self.place {
-            Place::File(path) => backup::copy(path, to).await,
+            Place::Directory(dir) => backup::copy(&dir.join(schema::FILE), to).await,
             Place::Server(server) => Err(BackupError::OnServer { server: server.to_string() }),
         }
     }

@@ -27,6 +27,7 @@ mod script;
 mod server;
 mod statement;
 mod states;
+mod transfer;
 mod writer;
 
 pub use backup::{BACKUP_RESERVE, BackupError};
@@ -37,7 +38,7 @@ pub use compact::Compaction;
 pub use directory::Blocked;
 pub use error::{
     BallastError, CommitError, CompactError, LeaseLost, NoRoom, OpenError, QueryError, ReadError, RecoverError,
-    Unwritable,
+    TransferError, Unwritable,
 };
 pub use finished::{FinishedFilter, FinishedQuery, JobSum, SumBy};
 pub use history::{History, HistoryEntry};
@@ -46,4 +47,5 @@ pub use readings::NodeSum;
 pub use server::lease::{LEASE, Lease};
 pub use server::schema::Server;
 pub use states::StateSum;
+pub use transfer::{Place, transfer};
 pub use writer::GROUP;

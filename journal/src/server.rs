@@ -36,8 +36,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 const STATEMENT_TIME: Duration = Duration::from_secs(60);
 
 /// Longest wait of a commit for a server that does not answer. Then the master must end, because it cannot say if the
-/// batch is on disk.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// batch is on disk. It usually ends before, with its lease.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct ServerWriter {
     server: Server,
@@ -131,12 +131,15 @@ impl ServerWriter {
 
     /// Gives the lease back.
     pub(crate) async fn close(mut self) {
-        let epoch = *self.lease.epoch().await;
-        if let Some(conn) = self.conn.take()
-            && let Err(error) = lease::release(conn, epoch).await
-        {
+        let Some(mut conn) = self.conn.take() else { return };
+        let mut epoch = self.lease.epoch().await;
+        // A renewal that comes later finds nothing to renew.
+        let given = std::mem::take(&mut *epoch);
+        if let Err(error) = within(lease::give_back(&mut conn, given)).await {
             tracing::warn!(%error, "closing the journal");
         }
+        drop(epoch);
+        let _ = conn.close().await;
     }
 
     async fn commit(&mut self, group: Vec<Queued>) {

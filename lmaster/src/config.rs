@@ -60,6 +60,10 @@ pub struct Cli {
     /// which nodes end the jobs of the previous one. Not needed for copies made by `lconf backup`
     #[arg(long)]
     pub restored: bool,
+    /// Move a journal to the configured place, which must be empty, and exit: from a state directory, or from a database,
+    /// postgres://USER@HOST/DATABASE. No master may use it. What stays there is a copy
+    #[arg(long, value_name = "PLACE", conflicts_with = "restored")]
+    pub import_journal: Option<String>,
     #[command(flatten)]
     layer: Layer,
 }

@@ -75,6 +75,12 @@ fn run(cli: Cli) -> Result<()> {
         println!("cluster {}: incarnation {} begins", journal.cluster, journal.incarnation);
         return Ok(());
     }
+    if let Some(from) = &cli.import_journal {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;
+        let rows = runtime.block_on(store::import_journal(from, &settings.state_dir, settings.journal))?;
+        println!("moved the journal: {rows} rows");
+        return Ok(());
+    }
     let log = logging::start(settings.log_format, &settings.log)?;
     // One thread is enough: all input is for the controller, and waking another thread takes longer than reading a
     // frame. The connections to the journal and the profile database have their own threads.

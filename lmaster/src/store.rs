@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result, bail};
-use limo_journal::{Batch, Journal, LeaseLost, Opening, Recovered, Server};
+use anyhow::{Context, Result, anyhow, bail};
+use limo_journal::{Batch, Journal, LeaseLost, Opening, Place, Recovered, Server, transfer};
 use limo_model::{ClusterId, JobId, JournalId};
 use limo_profiles::predict::FinishedJob;
 use limo_profiles::{ProfileDb, Run};
@@ -169,6 +169,16 @@ async fn open_journal(dir: &Path, server: Option<&Server>, opening: Opening) -> 
         None => Journal::open_as(dir, opening).await,
     };
     opened.context("cannot open the journal")
+}
+
+/// Moves a journal to the state directory `dir`, or to `server`. Returns the number of rows.
+///
+/// # Errors
+/// If one of the journals cannot be used, or the new one is not empty.
+pub async fn import_journal(from: &str, dir: &Path, server: Option<Server>) -> Result<u64> {
+    let from = Place::read(from).map_err(|reason| anyhow!("the place of the journal is invalid: {reason}"))?;
+    let to = server.map_or_else(|| Place::Directory(dir.to_owned()), Place::Server);
+    transfer(&from, &to).await.context("cannot move the journal")
 }
 
 /// Imports the files of earlier versions into the journal.

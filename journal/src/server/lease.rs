@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use sqlx::postgres::PgRow;
-use sqlx::{Connection, PgConnection, Row};
+use sqlx::{PgConnection, Row};
 use tokio::sync::{Mutex, MutexGuard, oneshot, watch};
 use tokio::time::timeout;
 
@@ -22,6 +22,10 @@ pub const LEASE: Duration = Duration::from_secs(6);
 
 /// Pause between two renewals.
 const RENEW_EVERY: Duration = Duration::from_millis(1_500);
+
+/// Longest wait for the database after a lease has run out: enough for two renewals. Until then nothing is done, and
+/// afterwards callers must find another master.
+const GRACE: Duration = Duration::from_secs(4);
 
 /// Longest time of one renewal.
 const RENEWAL_TIME: Duration = Duration::from_secs(5);
@@ -54,12 +58,17 @@ impl Lease {
         matches!(*self.hold.borrow(), Hold::Until(until) if since_boot() < until)
     }
 
-    /// Waits until the database confirms the lease, if that is needed: after a pause of the process, or an outage of
-    /// the database. Waits as long as the database does not answer, because no other master can take the lease then.
+    /// Waits until the database confirms the lease, if that is needed: after a pause of the process, or while the database
+    /// does not answer.
     ///
     /// # Errors
-    /// [`LeaseLost`] if another master has it.
+    /// [`LeaseLost`] if another master has it, or the database does not answer for four seconds.
     pub async fn confirmed(&self) -> Result<(), LeaseLost> {
+        let late = || LeaseLost { detail: "it ran out, and the database does not confirm it".into() };
+        timeout(GRACE, self.confirmation()).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn confirmation(&self) -> Result<(), LeaseLost> {
         let mut changes = self.hold.subscribe();
         loop {
             match &*changes.borrow_and_update() {
@@ -162,7 +171,7 @@ pub(super) async fn lost(conn: Option<&mut PgConnection>) -> LeaseLost {
 }
 
 /// Result of an attempt to take the lease.
-pub(super) enum Attempted {
+pub(crate) enum Attempted {
     /// The lease is taken, with its epoch and the number of commits so far.
     Taken(i64, i64),
     /// Another master holds it.
@@ -170,7 +179,7 @@ pub(super) enum Attempted {
 }
 
 /// Takes the lease if nobody holds it.
-pub(super) async fn take(conn: &mut PgConnection, holder: &str) -> Result<Attempted, sqlx::Error> {
+pub(crate) async fn take(conn: &mut PgConnection, holder: &str) -> Result<Attempted, sqlx::Error> {
     let taken = sqlx::query(
         "UPDATE lease SET epoch = epoch + 1, holder = $1, renewed_at = clock_timestamp(), duration_ms = $2 \
          WHERE renewed_at + duration_ms * interval '1 millisecond' < clock_timestamp() RETURNING epoch, commits",
@@ -190,7 +199,7 @@ pub(super) async fn take_again(conn: &mut PgConnection, epoch: i64) -> Result<Op
 }
 
 /// Begins a commit: returns its number, `None` if the lease is lost. The row stays locked until the transaction ends.
-pub(super) async fn advance(conn: &mut PgConnection, epoch: i64) -> Result<Option<i64>, sqlx::Error> {
+pub(crate) async fn advance(conn: &mut PgConnection, epoch: i64) -> Result<Option<i64>, sqlx::Error> {
     let text = "UPDATE lease SET commits = commits + 1, renewed_at = clock_timestamp() WHERE epoch = $1 \
                 RETURNING commits";
     sqlx::query_scalar(text).bind(epoch).fetch_optional(conn).await
@@ -204,10 +213,9 @@ pub(super) async fn commits(conn: &mut PgConnection, epoch: i64) -> Result<Optio
 }
 
 /// Gives the lease back, so that another master can take it at once.
-pub(super) async fn release(mut conn: PgConnection, epoch: i64) -> Result<(), sqlx::Error> {
+pub(crate) async fn give_back(conn: &mut PgConnection, epoch: i64) -> Result<(), sqlx::Error> {
     let text = "UPDATE lease SET renewed_at = to_timestamp(0) WHERE epoch = $1";
-    sqlx::query(text).bind(epoch).execute(&mut conn).await?;
-    conn.close().await
+    sqlx::query(text).bind(epoch).execute(conn).await.map(drop)
 }
 
 fn pair(row: &PgRow) -> Result<(i64, i64), sqlx::Error> {
@@ -223,6 +231,9 @@ mod tests {
         let lease = Lease::taken(3, Duration::ZERO);
         lease.hold.send_replace(Hold::Until(Duration::ZERO));
         assert!(!lease.is_certain());
+        tokio::time::pause();
+        assert!(lease.confirmed().await.is_err_and(|lost| lost.detail.starts_with("it ran out")));
+        tokio::time::resume();
         let (confirmed, ()) = tokio::join!(lease.confirmed(), async { lease.renewed(since_boot()) });
         assert!(confirmed.is_ok() && lease.is_certain());
         let lost = LeaseLost { detail: "m2 took it".into() };

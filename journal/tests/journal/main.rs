@@ -13,6 +13,7 @@ mod readings;
 mod refusals;
 mod sequences;
 mod server;
+mod transfer;
 
 use limo_journal::{Batch, Entry, FinishedRow, Journal, Recovered, Submission};
 use limo_model::{Energy, JobId, Money, Time};

@@ -71,6 +71,14 @@ impl Place {
         Self { server: Some(Database::new(address).await), ..Self::file() }
     }
 
+    /// Returns the database.
+    ///
+    /// # Panics
+    /// If the journal is in a file.
+    pub fn place(&self) -> limo_journal::Place {
+        limo_journal::Place::Server(self.server.as_ref().expect("a place on a server").server())
+    }
+
     /// Drops the database.
     pub async fn drop_it(self) {
         if let Some(database) = self.server {
