@@ -339,4 +339,42 @@ mod tests {
         }
         assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
     }
+
+    /// Answers one caller on loopback as a master of this epoch; without an epoch, never.
+    async fn master(epoch: Option<u64>) -> (Endpoint, tokio::task::JoinHandle<()>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let endpoint = Endpoint::Loopback(listener.local_addr().expect("bound"));
+        let serving = tokio::spawn(async move {
+            let mut callers = Vec::new();
+            loop {
+                let (socket, _) = listener.accept().await.expect("a caller");
+                match epoch {
+                    Some(epoch) => {
+                        let identity = Identity { epoch: Epoch(epoch), ..Identity::default() };
+                        drop(accept(socket, Duration::from_secs(1), identity).await);
+                    }
+                    None => callers.push(socket),
+                }
+            }
+        });
+        (endpoint, serving)
+    }
+
+    #[tokio::test]
+    async fn of_several_masters_the_one_that_leads_is_taken_and_a_stopped_one_delays_nothing() {
+        let (stopped, _serving) = master(None).await;
+        let (deposed, _serving) = master(Some(5)).await;
+        let (leader, _serving) = master(Some(7)).await;
+        let mut newest = Newest::default();
+        newest.meet(&Identity { epoch: Epoch(6), ..Identity::default() });
+        let trusted = Trusted::own();
+        let call = async |endpoint: &Endpoint| connect_newest::<(), ()>(endpoint, Role::Node, &trusted, newest).await;
+        let begun = Instant::now();
+        let all = Endpoint::AnyOf(vec![stopped.clone(), deposed.clone(), leader]);
+        assert_eq!(call(&all).await.expect("one leads").identity.epoch, Epoch(7));
+        assert!(begun.elapsed() < ANSWER_TIME / 2, "{:?}", begun.elapsed());
+        let refused = call(&deposed).await.map(|connection| connection.identity);
+        let is_refused = matches!(refused, Err(ConnectionError::Deposed { epoch: Epoch(5), newest: Epoch(6), .. }));
+        assert!(is_refused, "{refused:?}");
+    }
 }

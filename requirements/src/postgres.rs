@@ -65,6 +65,7 @@ impl PostgresServer {
                 return None;
             }
         };
+        // This is part of a test, which fails without it.
         server.start().expect("the server starts");
         Some(server)
     }
