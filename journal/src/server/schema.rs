@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use limo_model::ClusterId;
 use sqlx::postgres::PgConnectOptions;
@@ -75,7 +76,7 @@ DELETE FROM nodes;
 #[derive(Clone)]
 pub struct Server {
     text: String,
-    options: PgConnectOptions,
+    options: Arc<PgConnectOptions>,
 }
 
 impl Server {
@@ -113,7 +114,7 @@ impl FromStr for Server {
             .application_name("limo")
             .options([("idle_in_transaction_session_timeout", "5000"), ("client_min_messages", "warning")])
             .disable_statement_logging();
-        Ok(Self { text: text.to_owned(), options })
+        Ok(Self { text: text.to_owned(), options: Arc::new(options) })
     }
 }
 
@@ -152,7 +153,9 @@ pub(crate) async fn prepare(conn: &mut PgConnection, server: &Server) -> Result<
                  WHERE schemaname = current_schema()";
     let (tables, own): (i64, i64) = sqlx::query_as(count).fetch_one(&mut *transaction).await.map_err(failed)?;
     match (tables, own) {
-        (0, _) => drop(sqlx::raw_sql(TABLES).execute(&mut *transaction).await.map_err(failed)?),
+        (0, _) => {
+            sqlx::raw_sql(TABLES).execute(&mut *transaction).await.map_err(failed)?;
+        }
         (_, 2) => {
             let found = sqlx::query_scalar("SELECT version FROM meta").fetch_one(&mut *transaction).await;
             let found: i64 = found.map_err(failed)?;

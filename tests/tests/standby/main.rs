@@ -108,3 +108,21 @@ fn a_node_that_was_away_during_the_takeover_finds_the_new_leader() {
     assert_eq!(pair.submitter.wait(job), Some(0));
     assert_eq!(pair.submitter.read(format!("job-{job}")), "ran\n");
 }
+
+/// The node does not refuse the new master: the epoch moves with the journal.
+#[test]
+fn a_job_goes_on_while_its_cluster_moves_from_a_database_to_a_file() {
+    let Some(mut pair) = Pair::start(2) else { return };
+    let job = pair.submitter.detach(&["sh", "-c", "echo ran >> job-$LIMO_JOB_ID; until [ -e go ]; do sleep 0.1; done"]);
+    limo_tests::until("the job runs", || (pair.submitter.read(format!("job-{job}")) == "ran\n").then_some(()));
+    for index in [1, 0] {
+        pair.signal(index, Signal::SIGTERM);
+        pair.await_end(index);
+    }
+    pair.move_to_a_file();
+    pair.await_node();
+    assert_eq!(pair.submitter.state(job), "running");
+    std::fs::write(pair.submitter.path("go"), "").expect("written");
+    assert_eq!(pair.submitter.wait(job), Some(0));
+    assert_eq!(pair.submitter.read(format!("job-{job}")), "ran\n");
+}

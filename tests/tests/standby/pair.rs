@@ -92,6 +92,19 @@ impl Pair {
         fs::read_to_string(&self.masters[index].log).unwrap_or_default()
     }
 
+    /// Moves the journal from the database, which no master may use, to a file, for a third master in the place of the
+    /// first one.
+    pub fn move_to_a_file(&mut self) {
+        let text = |name: &str| self.dir.path().join(name).to_str().expect("text").to_owned();
+        let moved = self.submitter.lconf(&["journal", "move", &self.server.address("postgres"), &text("m3")]);
+        assert!(moved.succeeded().starts_with("moved the journal: "), "the journal has rows");
+        let arguments = ["--state-dir", &text("m3"), "--socket", &text("m1.sock")].map(str::to_owned);
+        let variables = vec![(MARK.to_owned(), self.submitter.mark.clone())];
+        let mut third = Daemon::new("lmaster", arguments.into(), variables, self.dir.path().join("m3.log"));
+        third.start();
+        self.masters.push(third);
+    }
+
     pub fn signal(&self, index: usize, signal: Signal) {
         self.masters[index].signal(signal);
     }
