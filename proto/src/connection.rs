@@ -340,20 +340,20 @@ mod tests {
         assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
     }
 
-    /// Answers one caller on loopback as a master of this epoch; without an epoch, never.
+    /// Listens on loopback as a master of this epoch; without an epoch, it never answers.
     async fn master(epoch: Option<u64>) -> (Endpoint, tokio::task::JoinHandle<()>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let endpoint = Endpoint::Loopback(listener.local_addr().expect("bound"));
         let serving = tokio::spawn(async move {
-            let mut callers = Vec::new();
+            let (mut unanswered, mut greeted) = (Vec::new(), Vec::new());
             loop {
                 let (socket, _) = listener.accept().await.expect("a caller");
                 match epoch {
                     Some(epoch) => {
                         let identity = Identity { epoch: Epoch(epoch), ..Identity::default() };
-                        drop(accept(socket, Duration::from_secs(1), identity).await);
+                        greeted.push(accept(socket, Duration::from_secs(1), identity).await);
                     }
-                    None => callers.push(socket),
+                    None => unanswered.push(socket),
                 }
             }
         });
