@@ -5,12 +5,15 @@ use std::process::Command;
 
 use crate::Master;
 
-/// Returns a command for `lrun` with the same master: the one in the directory of this program, else the one in the
-/// search path.
+/// Returns the path of a program: the one in the directory of this program, else the one in the search path.
+pub fn program(name: &str) -> PathBuf {
+    let beside = std::env::current_exe().ok().map(|own| own.with_file_name(name));
+    beside.filter(|path| path.exists()).unwrap_or_else(|| name.into())
+}
+
+/// Returns a command for `lrun` with the same master.
 pub fn lrun(master: &Master) -> Command {
-    let beside = std::env::current_exe().ok().map(|own| own.with_file_name("lrun"));
-    let path: PathBuf = beside.filter(|path| path.exists()).unwrap_or_else(|| "lrun".into());
-    let mut command = Command::new(path);
+    let mut command = Command::new(program("lrun"));
     command.args(master.arguments());
     command
 }

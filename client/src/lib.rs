@@ -31,7 +31,7 @@ pub mod exit;
 pub mod fake;
 
 pub use backoff::{Patience, ReconnectArg, Retries};
-pub use beside::lrun;
+pub use beside::{lrun, program};
 pub use candidates::candidate_table;
 pub use curve_file::{CurveFileError, band_of, parse_limit, read_budgets, read_limits, read_prices};
 pub use enrol::NewKey;

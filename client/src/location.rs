@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use limo_proto::{Endpoint, SYSTEM_SOCKET, ServiceUserError, Trusted, user_socket};
+use limo_proto::{Endpoint, Newest, SYSTEM_SOCKET, ServiceUserError, Trusted, user_socket};
 use thiserror::Error;
 
 use crate::master::AskError;
@@ -35,6 +35,8 @@ enum Address {
     Fixed(Endpoint),
     /// `HOST:PORT`; the name is resolved at each call.
     Host(String),
+    /// Several masters of one cluster, of which one leads.
+    Several(Vec<Address>),
 }
 
 /// Error of a text that is not an address of a master.
@@ -48,6 +50,10 @@ impl FromStr for Address {
     type Err = AddressError;
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let wrong = || AddressError { text: text.to_owned() };
+        if let several @ [_, _, ..] = &*Endpoint::list(text) {
+            let each: Result<Vec<Self>, _> = several.iter().map(|one| one.parse()).collect();
+            return each.map(Self::Several).map_err(|_| wrong());
+        }
         if Endpoint::is_unix(text) || Endpoint::is_tls(text) {
             return text.parse().map(Self::Fixed).map_err(|_| wrong());
         }
@@ -59,10 +65,47 @@ impl FromStr for Address {
     }
 }
 
+impl Address {
+    fn text(&self) -> String {
+        match self {
+            Self::Fixed(endpoint) => endpoint.to_string(),
+            Self::Host(text) => text.clone(),
+            Self::Several(each) => each.iter().map(Self::text).collect::<Vec<_>>().join(","),
+        }
+    }
+
+    /// Returns the endpoints, in order.
+    async fn endpoints(&self) -> Result<Vec<Endpoint>, AskError> {
+        let text = match self {
+            Self::Fixed(endpoint) => return Ok(vec![endpoint.clone()]),
+            Self::Host(text) => text,
+            Self::Several(each) => {
+                let mut endpoints = Vec::new();
+                for address in each {
+                    endpoints.extend(Box::pin(address.endpoints()).await?);
+                }
+                return Ok(vec![Endpoint::any_of(endpoints)?]);
+            }
+        };
+        let lookup = |source| AskError::Lookup { address: text.clone(), source };
+        let found = tokio::net::lookup_host(text).await.map_err(lookup)?;
+        let local = |address: std::net::SocketAddr| match address.ip().is_loopback() {
+            true => Ok(Endpoint::Loopback(address)),
+            false => Err(AskError::NotLoopback { address: text.clone(), found: address }),
+        };
+        found.map(local).collect()
+    }
+}
+
 impl MasterArg {
     /// Returns the given master, or the default one.
     pub fn master(&self) -> Master {
-        Master { address: self.address.clone(), user: self.master_user.clone(), settled: Arc::default() }
+        Master {
+            address: self.address.clone(),
+            user: self.master_user.clone(),
+            settled: Arc::default(),
+            newest: Arc::default(),
+        }
     }
 
     /// Returns the address of the given master as users write it.
@@ -77,6 +120,7 @@ pub struct Master {
     address: Option<Address>,
     user: Option<(String, Trusted)>,
     settled: Arc<OnceLock<Endpoint>>,
+    newest: Arc<Mutex<Newest>>,
 }
 
 impl Master {
@@ -85,14 +129,14 @@ impl Master {
     /// # Errors
     /// [`AddressError`] if the text is not an address.
     pub fn at(text: &str) -> Result<Self, AddressError> {
-        Ok(Self { address: Some(text.parse()?), user: None, settled: Arc::default() })
+        Ok(Self { address: Some(text.parse()?), user: None, settled: Arc::default(), newest: Arc::default() })
     }
 
     /// Returns the address for messages: the given one, or the socket in use.
     pub fn address(&self) -> String {
         match (&self.address, self.settled.get()) {
-            (Some(Address::Host(text)), _) => text.clone(),
-            (Some(Address::Fixed(endpoint)), _) | (None, Some(endpoint)) => endpoint.to_string(),
+            (Some(address), _) => address.text(),
+            (None, Some(endpoint)) => endpoint.to_string(),
             (None, None) => default_endpoint().map_or_else(|error| error.to_string(), |endpoint| endpoint.to_string()),
         }
     }
@@ -110,6 +154,11 @@ impl Master {
         self.user.as_ref().map_or_else(Trusted::own, |(_, trusted)| *trusted)
     }
 
+    /// Returns the newest master that this program has met.
+    pub(crate) fn newest(&self) -> MutexGuard<'_, Newest> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Remembers the default socket that answered, so that later calls go to the same master.
     pub(crate) fn settle(&self, endpoint: Endpoint) {
         if self.address.is_none() {
@@ -123,21 +172,11 @@ impl Master {
     /// # Errors
     /// If the host is unknown or is another machine.
     pub(crate) async fn endpoints(&self) -> Result<Vec<Endpoint>, AskError> {
-        let text = match &self.address {
-            Some(Address::Host(text)) => text,
-            Some(Address::Fixed(endpoint)) => return Ok(vec![endpoint.clone()]),
-            None => match self.settled.get() {
-                Some(endpoint) => return Ok(vec![endpoint.clone()]),
-                None => return Ok(vec![default_endpoint()?]),
-            },
-        };
-        let lookup = |source| AskError::Lookup { address: text.clone(), source };
-        let found = tokio::net::lookup_host(text).await.map_err(lookup)?;
-        let local = |address: std::net::SocketAddr| match address.ip().is_loopback() {
-            true => Ok(Endpoint::Loopback(address)),
-            false => Err(AskError::NotLoopback { address: text.clone(), found: address }),
-        };
-        found.map(local).collect()
+        match (&self.address, self.settled.get()) {
+            (Some(address), _) => address.endpoints().await,
+            (None, Some(endpoint)) => Ok(vec![endpoint.clone()]),
+            (None, None) => Ok(vec![default_endpoint()?]),
+        }
     }
 }
 
@@ -153,11 +192,18 @@ mod tests {
 
     #[test]
     fn addresses_are_read_and_refused() {
-        for good in ["127.0.0.1:6817", "localhost:1", "[::1]:6817", "unix:/run/limo/master.sock", "tls://a:1,b:2"] {
+        for good in [
+            "127.0.0.1:6817",
+            "localhost:1",
+            "[::1]:6817",
+            "unix:/run/limo/master.sock",
+            "tls://a:1,b:2",
+            "unix:/a,localhost:1",
+        ] {
             assert_eq!(Master::at(good).map(|master| master.address()), Ok(good.to_owned()));
         }
         assert_eq!(Master::at("/a/b").map(|master| master.address()), Ok("unix:/a/b".to_owned()));
-        for bad in ["", "localhost", ":6817", "host:", "host:0", "host:65536", "unix:here", "a/b", "tls://a"] {
+        for bad in ["", "localhost", ":6817", "host:", "host:0", "host:65536", "unix:here", "a/b", "tls://a", "/a,"] {
             let error = Master::at(bad).expect_err(bad).to_string();
             let expected =
                 "is not an address: write unix:/PATH, tls://HOST:PORT or HOST:PORT, for example 127.0.0.1:6817";
@@ -167,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_master_that_has_answered_stays_the_same_one() {
-        let master = Master { address: None, user: None, settled: Arc::default() };
+        let master = Master { address: None, user: None, settled: Arc::default(), newest: Arc::default() };
         let first: Endpoint = "/first/master.sock".parse().expect("a path");
         master.settle(first.clone());
         master.clone().settle("/second/master.sock".parse().expect("a path"));

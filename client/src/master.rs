@@ -54,8 +54,8 @@ pub enum AskError {
 impl AskError {
     /// Returns true if the master could not be reached or disconnected: a retry may help.
     pub fn is_absence(&self) -> bool {
-        use ConnectionError::{Closed, Connect, Io, Silent};
-        matches!(self, Self::Closed | Self::Connection(Connect { .. } | Io(_) | Closed | Silent(_)))
+        use ConnectionError::{Closed, Connect, Deposed, Io, Silent};
+        matches!(self, Self::Closed | Self::Connection(Connect { .. } | Deposed { .. } | Io(_) | Closed | Silent(_)))
     }
 
     /// Returns true if another user listens in place of the master. It received only a greeting.
@@ -111,8 +111,11 @@ impl Master {
     pub async fn connect(&self) -> Result<ClientConnection, AskError> {
         let mut last = Err(AskError::Closed);
         for endpoint in self.endpoints().await? {
-            last = limo_proto::connect(&endpoint, Role::Client, &self.trusted()).await.map_err(AskError::from);
-            if last.is_ok() {
+            let newest = *self.newest();
+            let called = limo_proto::connect_newest(&endpoint, Role::Client, &self.trusted(), newest).await;
+            last = called.map_err(AskError::from);
+            if let Ok(connection) = &last {
+                self.newest().meet(&connection.identity);
                 self.settle(endpoint);
                 break;
             }

@@ -20,6 +20,8 @@ pub const BACKUP_RESERVE: u64 = 64 << 20;
 pub enum BackupError {
     #[error("{free} bytes are free in {dir}, a copy of the journal needs {needed}")]
     NoRoom { dir: PathBuf, free: u64, needed: u64 },
+    #[error("the journal is in {server}: copy it by pg_dump")]
+    OnServer { server: String },
     #[error("the journal could not be copied: {detail}")]
     Database { detail: String },
 }

@@ -2,12 +2,12 @@
 //! opaque.
 
 use limo_model::Time;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
 
+use crate::db::{Db, Row};
 use crate::error::{QueryError, ReadError};
 use crate::journal::Journal;
 use crate::script::Script;
+use crate::statement::Statement;
 
 /// A change, which may have several items.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,8 +66,8 @@ pub(crate) fn insert(script: &mut Script, row: &ChangeRow) {
     }
 }
 
-async fn list(conn: &mut SqliteConnection, query: &ChangeQuery) -> Result<Vec<ChangeRow>, ReadError> {
-    let mut statement = QueryBuilder::<Sqlite>::new(
+async fn list(mut db: Db<'_>, query: &ChangeQuery) -> Result<Vec<ChangeRow>, ReadError> {
+    let mut statement = Statement::new(
         "SELECT number, at, by, undo_of, subject, body FROM changes
          WHERE number IN (SELECT number FROM changes WHERE item = 0",
     );
@@ -75,40 +75,39 @@ async fn list(conn: &mut SqliteConnection, query: &ChangeQuery) -> Result<Vec<Ch
         statement.push(" AND at >= ").push_bind(since.unix_ms());
     }
     if let Some(by) = &query.by {
-        statement.push(" AND by = ").push_bind(by.clone());
+        statement.push(" AND by = ").push_bind(by);
     }
     if let Some(before) = query.before {
         statement.push(" AND number < ").push_bind(stored(before));
     }
     statement.push(" ORDER BY number DESC LIMIT ").push_bind(query.limit).push(") ORDER BY number DESC, item");
-    rows(&statement.build().fetch_all(conn).await?)
+    rows(&db.all(statement).await?)
 }
 
-async fn one(conn: &mut SqliteConnection, number: u64) -> Result<Option<ChangeRow>, ReadError> {
-    let found =
-        sqlx::query("SELECT number, at, by, undo_of, subject, body FROM changes WHERE number = ? ORDER BY item");
-    Ok(rows(&found.bind(stored(number)).fetch_all(conn).await?)?.pop())
+async fn one(mut db: Db<'_>, number: u64) -> Result<Option<ChangeRow>, ReadError> {
+    let text = "SELECT number, at, by, undo_of, subject, body FROM changes WHERE number = ? ORDER BY item";
+    Ok(rows(&db.all(Statement::new(text).bind(stored(number))).await?)?.pop())
 }
 
 /// Returns the newest change of `subject`.
-async fn newest_of(conn: &mut SqliteConnection, subject: &str) -> Result<Option<u64>, ReadError> {
-    let newest = sqlx::query_scalar::<_, Option<i64>>("SELECT max(number) FROM changes WHERE subject = ?");
-    Ok(newest.bind(subject).fetch_one(conn).await?.map(number))
+async fn newest_of(mut db: Db<'_>, subject: &str) -> Result<Option<u64>, ReadError> {
+    let newest = Statement::new("SELECT max(number) FROM changes WHERE subject = ?").bind(subject);
+    Ok(db.value::<Option<i64>>(newest).await?.map(number))
 }
 
 /// Merges consecutive items of the same change into one row.
-fn rows(found: &[SqliteRow]) -> Result<Vec<ChangeRow>, ReadError> {
+fn rows(found: &[Row]) -> Result<Vec<ChangeRow>, ReadError> {
     let mut changes: Vec<ChangeRow> = Vec::new();
     for row in found {
-        let place = number(row.try_get(0)?);
-        let item = ChangeItem { subject: row.try_get(4)?, body: row.try_get(5)? };
+        let place = number(row.get(0)?);
+        let item = ChangeItem { subject: row.get(4)?, body: row.get(5)? };
         match changes.last_mut().filter(|change| change.number == place) {
             Some(change) => change.items.push(item),
             None => changes.push(ChangeRow {
                 number: place,
-                at: Time::from_unix_ms(row.try_get(1)?),
-                by: row.try_get(2)?,
-                undo_of: row.try_get::<Option<i64>, _>(3)?.map(number),
+                at: Time::from_unix_ms(row.get(1)?),
+                by: row.get(2)?,
+                undo_of: row.get::<Option<i64>>(3)?.map(number),
                 items: vec![item],
             }),
         }
@@ -116,7 +115,7 @@ fn rows(found: &[SqliteRow]) -> Result<Vec<ChangeRow>, ReadError> {
     Ok(changes)
 }
 
-/// Converts a number. If SQLite cannot store it, returns one that no change has.
+/// Converts a number. If a database cannot store it, returns one that no change has.
 fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
@@ -131,7 +130,7 @@ impl Journal {
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.
     pub async fn changes(&self, query: ChangeQuery) -> Result<Vec<ChangeRow>, QueryError> {
-        self.read(move |conn| Box::pin(async move { list(conn, &query).await })).await
+        self.read(move |db| Box::pin(async move { list(db, &query).await })).await
     }
 
     /// Returns a change by its number.
@@ -139,7 +138,7 @@ impl Journal {
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.
     pub async fn change(&self, number: u64) -> Result<Option<ChangeRow>, QueryError> {
-        self.read(move |conn| Box::pin(one(conn, number))).await
+        self.read(move |db| Box::pin(one(db, number))).await
     }
 
     /// Returns the newest change of a subject.
@@ -147,6 +146,6 @@ impl Journal {
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.
     pub async fn newest_change_of(&self, subject: String) -> Result<Option<u64>, QueryError> {
-        self.read(move |conn| Box::pin(async move { newest_of(conn, &subject).await })).await
+        self.read(move |db| Box::pin(async move { newest_of(db, &subject).await })).await
     }
 }

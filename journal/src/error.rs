@@ -33,8 +33,28 @@ pub enum OpenError {
     FullAndUnwritten { path: PathBuf, what: &'static str },
     #[error("cannot open {path}: {detail}")]
     Database { path: PathBuf, detail: String },
+    #[error("cannot open {server}: {detail}")]
+    Server { server: String, detail: String },
+    #[error("{server} has tables, but not those of a journal of Limo: use a database of its own")]
+    ForeignServer { server: String },
+    #[error("{server} has schema version {found}, this program knows versions up to {known}: use a newer Limo")]
+    NewerServer { server: String, found: i64, known: i64 },
     #[error(transparent)]
     Recover(#[from] RecoverError),
+}
+
+/// Reason why a journal was not moved.
+#[derive(Debug, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
+pub enum TransferError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("the journal is in use by {holder}: stop all masters first")]
+    InUse { holder: String },
+    #[error("the new place has a journal with jobs or events: choose an empty directory or database")]
+    Occupied,
+    #[error("a row of the journal could not be moved: {0}")]
+    Row(#[from] sqlx::Error),
 }
 
 /// Reason why a batch was not written. Batches of its generation are refused from then on: call
@@ -51,6 +71,8 @@ pub enum CommitError {
     Encoding { detail: String },
     #[error("the batch continues generation {batch}, which is over: recover first")]
     Stale { batch: u64 },
+    #[error(transparent)]
+    Lost(#[from] LeaseLost),
     #[error("the journal is closed")]
     Closed,
 }
@@ -65,8 +87,19 @@ pub enum RecoverError {
     Database { detail: String },
     #[error(transparent)]
     Read(#[from] ReadError),
+    #[error(transparent)]
+    Lost(#[from] LeaseLost),
     #[error("the journal is closed")]
     Closed,
+}
+
+/// Another master has, or may have, the lease on the journal. The master must end at once: nothing that it says counts
+/// any more, and a batch without an answer may or may not be on disk.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("this master lost the lease on the journal: {detail}")]
+pub struct LeaseLost {
+    /// The new holder, or the reason.
+    pub detail: String,
 }
 
 /// Reason why an entry could not be read back.
@@ -97,6 +130,8 @@ pub enum QueryError {
 pub enum CompactError {
     #[error("the journal cannot be written at present")]
     ReadOnly,
+    #[error("the journal is in PostgreSQL, which reuses the space of deleted rows by itself")]
+    OnServer,
     #[error("the journal could not be compacted: {detail}")]
     Database { detail: String },
     #[error("the journal is closed")]

@@ -2,14 +2,14 @@
 //! of its nodes.
 
 use limo_model::{Energy, JobId, Money, Time};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
 
 use crate::batch::FinishedRow;
+use crate::db::{Db, Dialect, Row};
 use crate::error::{QueryError, ReadError};
 use crate::journal::Journal;
 use crate::read::job;
 use crate::script::Script;
+use crate::statement::Statement;
 
 /// Filter of finished jobs. An empty list or `None` does not filter.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -88,16 +88,14 @@ pub struct JobSum {
     pub start_now_cost: Option<Money>,
 }
 
-const COLUMNS: &str = "job, user, name, application, state, submitted, started, ended, energy_mj, cost, start_now_cost, \
-                       emulated, measured, report, step_of";
+/// Quoted, because `user` is a keyword of PostgreSQL.
+const SELECT: &str = "SELECT job, \"user\", name, application, state, submitted, started, ended, energy_mj, cost, \
+                      start_now_cost, emulated, measured, report, step_of FROM finished";
 
 pub(crate) fn insert(script: &mut Script, number: i64, row: &FinishedRow) {
+    let text = script.dialect.insert_finished;
     script
-        .add(
-            "INSERT INTO finished (job, user, name, application, state, submitted, started, ended, energy_mj, cost_micro,
-                 cost, start_now_cost, emulated, measured, report, step_of)
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?)",
-        )
+        .add(text)
         .bind(number)
         .bind(&row.user)
         .bind(&row.name)
@@ -116,87 +114,82 @@ pub(crate) fn insert(script: &mut Script, number: i64, row: &FinishedRow) {
     script.add("UPDATE submissions SET launch = NULL WHERE job = ?").bind(number);
 }
 
-async fn list(conn: &mut SqliteConnection, query: &FinishedQuery) -> Result<Vec<FinishedRow>, ReadError> {
-    let mut statement = QueryBuilder::<Sqlite>::new(format!("SELECT {COLUMNS} FROM finished WHERE true"));
-    restrict(&mut statement, &query.filter);
+async fn list(mut db: Db<'_>, query: &FinishedQuery) -> Result<Vec<FinishedRow>, ReadError> {
+    let mut statement = Statement::new(SELECT);
+    statement.push(" WHERE true");
+    restrict(&mut statement, &query.filter, db.dialect());
     if let Some((ended, job)) = query.after {
         statement.push(" AND (ended, job) < (").push_bind(ended.unix_ms()).push(", ");
         statement.push_bind(i64::try_from(job.0).unwrap_or(i64::MAX)).push(")");
     }
     statement.push(" ORDER BY ended DESC, job DESC LIMIT ").push_bind(query.limit);
-    statement.build().fetch_all(conn).await?.iter().map(finished_row).collect()
+    db.all(statement).await?.iter().map(finished_row).collect()
 }
 
-async fn one(conn: &mut SqliteConnection, job: JobId) -> Result<Option<FinishedRow>, ReadError> {
-    // SQLite cannot store such a number, so no job has it.
+async fn one(mut db: Db<'_>, job: JobId) -> Result<Option<FinishedRow>, ReadError> {
+    // No database can store such a number, so no job has it.
     let Ok(number) = i64::try_from(job.0) else { return Ok(None) };
-    let row = sqlx::query("SELECT * FROM finished WHERE job = ?").bind(number).fetch_optional(conn).await?;
-    row.as_ref().map(finished_row).transpose()
+    let mut statement = Statement::new(SELECT);
+    statement.push(" WHERE job = ").push_bind(number);
+    db.first(statement).await?.as_ref().map(finished_row).transpose()
 }
 
 /// Returns the sums over the filtered jobs, at most `limit`: days in order, all others by descending energy.
-async fn sums(
-    conn: &mut SqliteConnection,
-    by: &SumBy,
-    filter: &FinishedFilter,
-    limit: u32,
-) -> Result<Vec<JobSum>, ReadError> {
-    let mut statement = QueryBuilder::<Sqlite>::new("");
+async fn sums(mut db: Db<'_>, by: &SumBy, filter: &FinishedFilter, limit: u32) -> Result<Vec<JobSum>, ReadError> {
+    let mut statement = Statement::new("");
     let key = match by {
-        SumBy::User => "user",
+        SumBy::User => "\"user\"",
         SumBy::Application => "application",
-        SumBy::Account => "coalesce(report ->> '$.account', '')",
+        SumBy::Account => db.dialect().account,
         SumBy::Job => "CAST(job AS TEXT)",
         SumBy::Days(_) => "CAST(begins AS TEXT)",
         SumBy::Nothing => "''",
     };
     if let SumBy::Days(times) = by {
-        statement.push("WITH days (begins, ends) AS (");
-        statement.push_values(times.windows(2), |mut values, pair| {
-            values.push_bind(pair[0].unix_ms()).push_bind(pair[1].unix_ms());
-        });
+        statement.push("WITH days (begins, ends) AS (VALUES ");
+        for (place, pair) in times.windows(2).enumerate() {
+            statement.push(if place == 0 { "(" } else { ", (" });
+            statement.push_bind(pair[0].unix_ms()).push(", ").push_bind(pair[1].unix_ms()).push(")");
+        }
         statement.push(") ");
     }
-    statement.push(format!("SELECT {key}, count(*), "));
+    statement.push(&format!("SELECT {key}, count(*), "));
+    // A sum of integers is an integer in SQLite, and a decimal number in PostgreSQL.
     for part in ["", "emulated", "NOT emulated AND measured", "NOT emulated AND NOT measured"] {
         let condition = if part.is_empty() { String::new() } else { format!(" FILTER (WHERE {part})") };
-        statement.push(format!("coalesce(sum(energy_mj){condition}, 0), "));
+        statement.push(&format!("CAST(coalesce(sum(energy_mj){condition}, 0) AS BIGINT), "));
     }
-    statement.push("sum(cost), sum(start_now_cost) FROM ");
+    statement.push("CAST(sum(cost) AS BIGINT), CAST(sum(start_now_cost) AS BIGINT) FROM ");
     statement.push(match by {
-        SumBy::Days(_) => "days CROSS JOIN finished ON ended >= begins AND ended < ends",
-        _ => "finished",
+        SumBy::Days(_) => "days CROSS JOIN finished WHERE ended >= begins AND ended < ends AND",
+        _ => "finished WHERE",
     });
-    statement.push(" WHERE started IS NOT NULL");
-    restrict(&mut statement, filter);
+    statement.push(" started IS NOT NULL");
+    restrict(&mut statement, filter, db.dialect());
     match by {
         SumBy::Nothing => {}
         SumBy::Days(_) => drop(statement.push(" GROUP BY begins ORDER BY begins")),
-        _ => drop(statement.push(format!(" GROUP BY {key} ORDER BY 3 DESC, 1"))),
+        _ => drop(statement.push(&format!(" GROUP BY {key} ORDER BY 3 DESC, 1"))),
     }
     statement.push(" LIMIT ").push_bind(limit);
-    Ok(statement.build().fetch_all(conn).await?.iter().map(sum).collect::<Result<_, sqlx::Error>>()?)
+    Ok(db.all(statement).await?.iter().map(sum).collect::<Result<_, sqlx::Error>>()?)
 }
 
-fn restrict(statement: &mut QueryBuilder<Sqlite>, filter: &FinishedFilter) {
+fn restrict(statement: &mut Statement, filter: &FinishedFilter, dialect: &Dialect) {
     match filter.steps_of {
         Some(of) => drop(statement.push(" AND step_of = ").push_bind(i64::try_from(of.0).unwrap_or(i64::MAX))),
         None => drop(statement.push(" AND step_of IS NULL")),
     }
-    for (column, values) in [("user", &filter.users), ("state", &filter.states), ("name", &filter.names)] {
+    for (column, values) in [("\"user\"", &filter.users), ("state", &filter.states), ("name", &filter.names)] {
         if !values.is_empty() {
-            statement.push(format!(" AND {column} IN "));
-            push_list(statement, values);
+            statement.push(&format!(" AND {column} IN ")).push_list(values);
         }
     }
     if !filter.nodes.is_empty() {
-        statement.push(" AND EXISTS (SELECT 1 FROM json_each(report, '$.nodes') WHERE value IN ");
-        push_list(statement, &filter.nodes);
-        statement.push(")");
+        statement.push(" AND ").push(dialect.has_node_in).push_list(&filter.nodes).push(")");
     }
     if !filter.queues.is_empty() {
-        statement.push(" AND json_extract(report, '$.queue') IN ");
-        push_list(statement, &filter.queues);
+        statement.push(" AND ").push(dialect.queue).push(" IN ").push_list(&filter.queues);
     }
     if let Some(since) = filter.since {
         statement.push(" AND ended >= ").push_bind(since.unix_ms());
@@ -206,47 +199,38 @@ fn restrict(statement: &mut QueryBuilder<Sqlite>, filter: &FinishedFilter) {
     }
 }
 
-fn push_list(statement: &mut QueryBuilder<Sqlite>, values: &[String]) {
-    statement.push("(");
-    let mut list = statement.separated(", ");
-    for value in values {
-        list.push_bind(value.clone());
-    }
-    statement.push(")");
-}
-
-fn finished_row(row: &SqliteRow) -> Result<FinishedRow, ReadError> {
-    let started: Option<i64> = row.try_get("started")?;
+fn finished_row(row: &Row) -> Result<FinishedRow, ReadError> {
+    let started: Option<i64> = row.get("started")?;
     Ok(FinishedRow {
-        job: job(row.try_get("job")?)?,
-        user: row.try_get("user")?,
-        name: row.try_get("name")?,
-        application: row.try_get("application")?,
-        state: row.try_get("state")?,
-        submitted: Time::from_unix_ms(row.try_get("submitted")?),
+        job: job(row.get("job")?)?,
+        user: row.get("user")?,
+        name: row.get("name")?,
+        application: row.get("application")?,
+        state: row.get("state")?,
+        submitted: Time::from_unix_ms(row.get("submitted")?),
         started: started.map(Time::from_unix_ms),
-        ended: Time::from_unix_ms(row.try_get("ended")?),
-        energy: Energy::from_mj(row.try_get("energy_mj")?),
-        cost: row.try_get::<Option<i64>, _>("cost")?.map(Money::from_micro),
-        start_now_cost: row.try_get::<Option<i64>, _>("start_now_cost")?.map(Money::from_micro),
-        emulated: row.try_get("emulated")?,
-        measured: row.try_get("measured")?,
-        report: row.try_get("report")?,
-        step_of: row.try_get::<Option<i64>, _>("step_of")?.map(job).transpose()?,
+        ended: Time::from_unix_ms(row.get("ended")?),
+        energy: Energy::from_mj(row.get("energy_mj")?),
+        cost: row.get::<Option<i64>>("cost")?.map(Money::from_micro),
+        start_now_cost: row.get::<Option<i64>>("start_now_cost")?.map(Money::from_micro),
+        emulated: row.get("emulated")?,
+        measured: row.get("measured")?,
+        report: row.get("report")?,
+        step_of: row.get::<Option<i64>>("step_of")?.map(job).transpose()?,
     })
 }
 
-fn sum(row: &SqliteRow) -> Result<JobSum, sqlx::Error> {
-    let energy = |column: usize| Ok::<_, sqlx::Error>(Energy::from_mj(row.try_get(column)?));
+fn sum(row: &Row) -> Result<JobSum, sqlx::Error> {
+    let energy = |column: usize| Ok::<_, sqlx::Error>(Energy::from_mj(row.get(column)?));
     Ok(JobSum {
-        key: row.try_get(0)?,
-        jobs: u64::try_from(row.try_get::<i64, _>(1)?).unwrap_or(0),
+        key: row.get(0)?,
+        jobs: u64::try_from(row.get::<i64>(1)?).unwrap_or(0),
         energy: energy(2)?,
         emulated: energy(3)?,
         measured: energy(4)?,
         estimated: energy(5)?,
-        cost: row.try_get::<Option<i64>, _>(6)?.map(Money::from_micro),
-        start_now_cost: row.try_get::<Option<i64>, _>(7)?.map(Money::from_micro),
+        cost: row.get::<Option<i64>>(6)?.map(Money::from_micro),
+        start_now_cost: row.get::<Option<i64>>(7)?.map(Money::from_micro),
     })
 }
 
@@ -256,7 +240,7 @@ impl Journal {
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.
     pub async fn finished(&self, query: FinishedQuery) -> Result<Vec<FinishedRow>, QueryError> {
-        self.read(move |conn| Box::pin(async move { list(conn, &query).await })).await
+        self.read(move |db| Box::pin(async move { list(db, &query).await })).await
     }
 
     /// Returns sums over the filtered finished jobs, at most `limit`: days in order, all others by descending energy.
@@ -264,7 +248,7 @@ impl Journal {
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.
     pub async fn sums(&self, by: SumBy, filter: FinishedFilter, limit: u32) -> Result<Vec<JobSum>, QueryError> {
-        self.read(move |conn| Box::pin(async move { sums(conn, &by, &filter, limit).await })).await
+        self.read(move |db| Box::pin(async move { sums(db, &by, &filter, limit).await })).await
     }
 
     /// Returns one finished job.
@@ -272,6 +256,6 @@ impl Journal {
     /// # Errors
     /// [`QueryError`] if the journal cannot be read.
     pub async fn finished_job(&self, job: JobId) -> Result<Option<FinishedRow>, QueryError> {
-        self.read(move |conn| Box::pin(one(conn, job))).await
+        self.read(move |db| Box::pin(one(db, job))).await
     }
 }

@@ -8,6 +8,7 @@ use limo_model::Time;
 use sqlx::{ConnectOptions, SqliteConnection};
 
 use crate::batch::Entry;
+use crate::db::Db;
 use crate::error::{OpenError, ReadError};
 use crate::{read, schema};
 
@@ -72,7 +73,7 @@ async fn begin(path: &Path) -> Result<(SqliteConnection, i64), OpenError> {
     if schema::version(&mut conn, path).await? == 0 {
         return Err(OpenError::Foreign { path: path.to_owned() });
     }
-    let last = read::last_seq(&mut conn).await;
+    let last = read::last_seq(&mut Db::File(&mut conn)).await;
     let last = last.map_err(|error| OpenError::Database { path: path.to_owned(), detail: error.to_string() })?;
     Ok((conn, last))
 }
@@ -81,7 +82,7 @@ async fn begin(path: &Path) -> Result<(SqliteConnection, i64), OpenError> {
 async fn send_all(mut conn: SqliteConnection, last: i64, sender: &SyncSender<Result<HistoryEntry, ReadError>>) {
     let mut after = 0;
     while after < last {
-        let rows = match read::page(&mut conn, after, last).await {
+        let rows = match read::page(&mut Db::File(&mut conn), after, last).await {
             Ok(rows) if rows.is_empty() => return,
             Ok(rows) => rows,
             Err(error) => {

@@ -2,24 +2,28 @@
 //! table adds its own read methods.
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use limo_model::ClusterId;
-use sqlx::SqliteConnection;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::backup::{self, BackupError};
 use crate::batch::{Batch, Recovered};
 use crate::compact::Compaction;
+use crate::db::Db;
 use crate::error::{BallastError, CommitError, CompactError, NoRoom, OpenError, QueryError, ReadError, RecoverError};
 use crate::reader::{self, Question, Reading};
 use crate::schema;
+use crate::server::lease::Lease;
+use crate::server::schema::Server;
+use crate::server::{self, ServerWriter};
+use crate::transfer::Place;
 use crate::writer::{Queued, Request, Writer};
 
 /// Largest number of queued batches before [`Journal::room`] waits: four transactions, so that the writer always has
@@ -28,11 +32,12 @@ pub const QUEUE_ROOM: usize = 4 * crate::writer::GROUP;
 
 /// How a journal is opened.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Opening {
-    /// True for a copy, which begins a new incarnation.
-    pub(crate) restored: bool,
-    /// Id for an empty journal.
-    pub(crate) cluster: Option<ClusterId>,
+pub struct Opening {
+    /// True for a copy that was restored by hand or by another program: it begins a new incarnation. A copy made by
+    /// [`Journal::backup`] is recognised without this.
+    pub restored: bool,
+    /// Id for an empty journal. Another journal keeps its own, which [`Recovered::journal`] tells.
+    pub cluster: Option<ClusterId>,
 }
 
 /// The journal of one master. All methods take `&self`. On drop, queued batches are written and the file is closed,
@@ -43,7 +48,8 @@ pub struct Journal {
     room: Arc<Semaphore>,
     ballast: Arc<AtomicBool>,
     serving: JoinHandle<()>,
-    path: PathBuf,
+    place: Place,
+    lease: Option<Lease>,
 }
 
 /// The answer to a [`Journal::commit`]. Dropping it does not cancel the batch.
@@ -70,36 +76,55 @@ impl Journal {
         Self::open_as(dir, Opening::default()).await
     }
 
-    /// Opens or creates the journal of a cluster, whose id an empty journal gets. Another journal keeps its own, which
-    /// [`Recovered::journal`] tells.
+    /// Opens or creates the journal in `dir`.
     ///
     /// # Errors
     /// The same as for [`Self::open`].
-    pub async fn open_of(dir: &Path, cluster: ClusterId) -> Result<(Self, Recovered), OpenError> {
-        Self::open_as(dir, Opening { cluster: Some(cluster), restored: false }).await
-    }
-
-    /// Opens a state directory that was restored by hand or by another program, and begins a new incarnation. A copy
-    /// made by [`Self::backup`] is recognised without this.
-    ///
-    /// # Errors
-    /// The same as for [`Self::open`].
-    pub async fn open_restored(dir: &Path) -> Result<(Self, Recovered), OpenError> {
-        Self::open_as(dir, Opening { cluster: None, restored: true }).await
-    }
-
-    async fn open_as(dir: &Path, opening: Opening) -> Result<(Self, Recovered), OpenError> {
-        let path = dir.join(schema::FILE);
+    pub async fn open_as(dir: &Path, opening: Opening) -> Result<(Self, Recovered), OpenError> {
+        let place = Place::Directory(dir.to_owned());
         let (writer, recovered) = Writer::open(dir, opening).await?;
-        let (requests, requested) = unbounded_channel();
-        let (questions, asked) = unbounded_channel();
         let (ballast, reader) = (writer.ballast.presence(), Arc::clone(&writer.reader));
-        let serving = tokio::spawn(async {
+        let journal = Self::start(place, ballast, None, |requested, asked| async {
             let (writer, ()) = tokio::join!(writer.serve(requested), reader::serve(reader, asked));
             writer.close().await;
         });
+        Ok((journal, recovered))
+    }
+
+    /// Opens or creates the journal in a database, and claims the state directory `dir` for the other files of the
+    /// master. Waits while another master holds the lease.
+    ///
+    /// # Errors
+    /// [`OpenError`] if another master uses `dir`, or the database cannot be used, is not a journal, or newer than this
+    /// program.
+    pub async fn open_on(server: &Server, dir: &Path, opening: Opening) -> Result<(Self, Recovered), OpenError> {
+        let (writer, recovered) = ServerWriter::open(server, dir, opening).await?;
+        let (place, lease) = (Place::Server(server.clone()), writer.lease());
+        let server = server.clone();
+        let ballast = Arc::new(AtomicBool::new(true));
+        let journal = Self::start(place, ballast, Some(lease), |requested, asked| async {
+            let (writer, ()) = tokio::join!(writer.serve(requested), server::reader::serve(server, asked));
+            writer.close().await;
+        });
+        Ok((journal, recovered))
+    }
+
+    fn start<Serving: Future<Output = ()> + Send + 'static>(
+        place: Place,
+        ballast: Arc<AtomicBool>,
+        lease: Option<Lease>,
+        serve: impl FnOnce(UnboundedReceiver<Request>, UnboundedReceiver<Question>) -> Serving,
+    ) -> Self {
+        let (requests, requested) = unbounded_channel();
+        let (questions, asked) = unbounded_channel();
+        let serving = tokio::spawn(serve(requested, asked));
         let room = Arc::new(Semaphore::new(QUEUE_ROOM));
-        Ok((Self { requests, questions, room, ballast, serving, path }, recovered))
+        Self { requests, questions, room, ballast, serving, place, lease }
+    }
+
+    /// Returns the lease on a journal in a database.
+    pub fn lease(&self) -> Option<Lease> {
+        self.lease.clone()
     }
 
     /// Queues a batch. The order of calls is the order on disk. The answer comes when it is certain if the batch is
@@ -164,7 +189,10 @@ impl Journal {
     /// # Errors
     /// [`BackupError`] if there is not enough space, or the copy cannot be made.
     pub async fn backup(&self, to: &Path) -> Result<(), BackupError> {
-        backup::copy(&self.path, to).await
+        match &self.place {
+            Place::Directory(dir) => backup::copy(&dir.join(schema::FILE), to).await,
+            Place::Server(server) => Err(BackupError::OnServer { server: server.to_string() }),
+        }
     }
 
     /// Runs `read` on the connection for reading, after earlier reads.
@@ -173,13 +201,13 @@ impl Journal {
     /// [`QueryError`] if the journal cannot be read.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
-        read: impl for<'a> FnOnce(&'a mut SqliteConnection) -> Reading<'a, Result<T, ReadError>> + Send + 'static,
+        read: impl for<'a> FnOnce(Db<'a>) -> Reading<'a, Result<T, ReadError>> + Send + 'static,
     ) -> Result<T, QueryError> {
         let (answer, answered) = oneshot::channel();
-        let question: Question = Box::new(move |conn| {
+        let question: Question = Box::new(move |db| {
             Box::pin(async move {
                 // The caller may have stopped waiting for the answer.
-                drop(answer.send(read(conn).await));
+                drop(answer.send(read(db).await));
             })
         });
         // If the reader has ended, the answer is dropped with the question.

@@ -10,13 +10,14 @@ use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::UnboundedReceiver;
 
+use crate::db::Db;
 use crate::schema;
 
 /// A read in progress.
 pub(crate) type Reading<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A read that sends its own answer.
-pub(crate) type Question = Box<dyn for<'a> FnOnce(&'a mut SqliteConnection) -> Reading<'a, ()> + Send>;
+pub(crate) type Question = Box<dyn for<'a> FnOnce(Db<'a>) -> Reading<'a, ()> + Send>;
 
 /// The connection for reading, shared with the writer, which opens and closes it.
 pub(crate) type Shared = Arc<Mutex<Reader>>;
@@ -80,7 +81,7 @@ impl Reader {
             // The caller gets the error that the journal is closed.
             return drop(question);
         };
-        question(conn).await;
+        question(Db::File(conn)).await;
     }
 }
 

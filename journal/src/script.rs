@@ -1,9 +1,13 @@
 //! Several statements that go to the database together. Each trip to the thread of a connection and back wakes two
-//! threads, which takes longer than most statements. With a script, a small transaction takes one trip. Independent
-//! of tables.
+//! threads, which takes longer than most statements. With a script, a small transaction takes one trip to a file. A
+//! server gets one statement at a time. Independent of tables.
 
 use sqlx::sqlite::SqliteArguments;
-use sqlx::{Arguments, AssertSqlSafe, Encode, Sqlite, SqliteConnection, Type};
+use sqlx::{AssertSqlSafe, PgConnection, SqliteConnection};
+
+use crate::db::{Dialect, POSTGRES, SQLITE};
+use crate::server::within;
+use crate::statement::{Statement, Value, add_to_sqlite, for_postgres, numbered};
 
 /// Most statements of one trip. For each statement that it compiles, SQLite copies all of the following text.
 const TOGETHER: usize = 64;
@@ -11,58 +15,66 @@ const TOGETHER: usize = 64;
 /// Largest number of statements in a script that is kept compiled. A busy hour has few kinds of scripts of this size.
 const KEPT: usize = 10;
 
-#[derive(Default)]
-struct Trip {
-    text: String,
-    arguments: SqliteArguments,
-    statements: usize,
-}
-
 /// Statements in their order, with their values.
-#[derive(Default)]
 pub(crate) struct Script {
-    trips: Vec<Trip>,
-    /// Error of a value that could not be bound; the script is then not run.
-    failed: Option<sqlx::Error>,
+    statements: Vec<Statement>,
+    pub(crate) dialect: &'static Dialect,
 }
 
 impl Script {
+    pub(crate) fn for_file() -> Self {
+        Self { statements: Vec::new(), dialect: &SQLITE }
+    }
+
+    pub(crate) fn for_server() -> Self {
+        Self { statements: Vec::new(), dialect: &POSTGRES }
+    }
+
     /// Adds a statement, whose values follow. Its text is a constant of this program.
     pub(crate) fn add(&mut self, statement: &'static str) -> &mut Self {
-        self.add_made(statement)
+        self.statements.push(Statement::new(statement));
+        self
     }
 
     /// Adds a statement with a text made of constants of this program.
     pub(crate) fn add_made(&mut self, statement: &str) -> &mut Self {
-        if self.trips.last().is_none_or(|trip| trip.statements == TOGETHER) {
-            self.trips.push(Trip::default());
-        }
-        if let Some(trip) = self.trips.last_mut() {
-            trip.text.push_str(statement);
-            trip.text.push_str(";\n");
-            trip.statements += 1;
+        self.add("");
+        if let Some(last) = self.statements.last_mut() {
+            last.push(statement);
         }
         self
     }
 
     /// Binds the next value of the last statement.
-    pub(crate) fn bind<'q, T: Encode<'q, Sqlite> + Type<Sqlite>>(&mut self, value: T) -> &mut Self {
-        if let Some(trip) = self.trips.last_mut()
-            && let Err(error) = trip.arguments.add(value)
-        {
-            self.failed = Some(sqlx::Error::Encode(error));
+    pub(crate) fn bind(&mut self, value: impl Into<Value>) -> &mut Self {
+        if let Some(last) = self.statements.last_mut() {
+            last.values.push(value.into());
         }
         self
     }
 
-    /// Runs all statements, up to the first that fails.
+    /// Runs all statements on a file, up to the first that fails.
     pub(crate) async fn run(self, conn: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        if let Some(error) = self.failed {
-            return Err(error);
-        }
-        for Trip { text, arguments, statements } in self.trips {
-            let query = sqlx::query_with(AssertSqlSafe(text), arguments).persistent(statements <= KEPT);
+        let mut statements = self.statements.into_iter().peekable();
+        while statements.peek().is_some() {
+            let (mut text, mut arguments, mut count) = (String::new(), SqliteArguments::default(), 0);
+            for statement in statements.by_ref().take(TOGETHER) {
+                text.push_str(&statement.text);
+                text.push_str(";\n");
+                add_to_sqlite(&mut arguments, statement.values)?;
+                count += 1;
+            }
+            let query = sqlx::query_with(AssertSqlSafe(text), arguments).persistent(count <= KEPT);
             query.execute(&mut *conn).await?;
+        }
+        Ok(())
+    }
+
+    /// Runs all statements on a server, up to the first that fails. The script can be run again.
+    pub(crate) async fn run_on_server(&self, conn: &mut PgConnection) -> Result<(), sqlx::Error> {
+        for Statement { text, values, is_constant } in &self.statements {
+            let query = sqlx::query_with(AssertSqlSafe(numbered(text)), for_postgres(values)?);
+            within(query.persistent(*is_constant).execute(&mut *conn)).await?;
         }
         Ok(())
     }
@@ -82,20 +94,20 @@ mod tests {
     async fn each_statement_has_its_own_values_and_the_first_failure_ends_it() {
         let options = sqlx::sqlite::SqliteConnectOptions::new().in_memory(true);
         let mut conn = options.connect().await.expect("a database");
-        let mut script = Script::default();
+        let mut script = Script::for_file();
         script.add("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)").add("BEGIN");
         for number in 0..200 {
-            script.add("INSERT INTO t VALUES (?, ?)").bind(number).bind(format!("row {number}"));
+            script.add("INSERT INTO t VALUES (?, ?)").bind(i64::from(number)).bind(format!("row {number}"));
         }
-        script.add("DELETE FROM t WHERE a >= ?").bind(199).add("COMMIT");
+        script.add("DELETE FROM t WHERE a >= ?").bind(199_i64).add("COMMIT");
         script.run(&mut conn).await.expect("done");
         assert_eq!(numbers(&mut conn).await, (0..199).collect::<Vec<_>>());
         let text: String =
             sqlx::query_scalar("SELECT b FROM t WHERE a = 150").fetch_one(&mut conn).await.expect("there");
         assert_eq!(text, "row 150");
-        let mut script = Script::default();
-        script.add("BEGIN").add("INSERT INTO t VALUES (?, 'x')").bind(500);
-        script.add("INSERT INTO t VALUES (?, 'twice')").bind(7).add("COMMIT");
+        let mut script = Script::for_file();
+        script.add("BEGIN").add("INSERT INTO t VALUES (?, 'x')").bind(500_i64);
+        script.add("INSERT INTO t VALUES (?, 'twice')").bind(7_i64).add("COMMIT");
         assert!(script.run(&mut conn).await.is_err());
         sqlx::query("ROLLBACK").execute(&mut conn).await.expect("still in the transaction");
         assert_eq!(numbers(&mut conn).await.len(), 199);

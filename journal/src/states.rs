@@ -1,13 +1,13 @@
 //! The table of the states of nodes. Several processes may have seen parts of one hour, each with its own rows.
 
 use limo_model::{Energy, Span, Time};
-use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection};
 
 use crate::batch::StateRow;
+use crate::db::{Db, Row};
 use crate::error::{QueryError, ReadError};
 use crate::journal::Journal;
 use crate::script::Script;
+use crate::statement::Statement;
 
 /// Rows in one statement: seven values each, and SQLite takes 32,766.
 const ROWS: usize = 500;
@@ -15,7 +15,10 @@ const ROWS: usize = 500;
 pub(crate) fn insert(script: &mut Script, rows: &[StateRow]) {
     for rows in rows.chunks(ROWS) {
         let places = vec!["(?, ?, ?, ?, ?, ?, ?)"; rows.len()].join(", ");
-        script.add_made(&format!("INSERT OR REPLACE INTO states VALUES {places}"));
+        script.add_made(&format!(
+            "INSERT INTO states VALUES {places} ON CONFLICT (at, node, state, since) DO UPDATE SET \
+             span_ms = excluded.span_ms, energy_mj = excluded.energy_mj, seen_ms = excluded.seen_ms"
+        ));
         for StateRow { at, node, state, since, span, energy, seen } in rows {
             script
                 .bind(at.unix_ms())
@@ -47,26 +50,25 @@ pub struct StateSum {
 }
 
 async fn by_state(
-    conn: &mut SqliteConnection,
+    mut db: Db<'_>,
     nodes: &[String],
     (since, until): (Option<Time>, Option<Time>),
 ) -> Result<Vec<StateSum>, ReadError> {
-    let mut query = QueryBuilder::<Sqlite>::new("SELECT state, sum(span_ms), sum(energy_mj), sum(seen_ms) FROM states");
+    let mut query = Statement::new(
+        "SELECT state, CAST(sum(span_ms) AS BIGINT), CAST(sum(energy_mj) AS BIGINT), CAST(sum(seen_ms) AS BIGINT) \
+         FROM states",
+    );
     query.push(" WHERE at >= ").push_bind(since.map_or(i64::MIN, Time::unix_ms));
     query.push(" AND at < ").push_bind(until.map_or(i64::MAX, Time::unix_ms));
     if !nodes.is_empty() {
-        query.push(" AND node IN (");
-        let mut list = query.separated(", ");
-        for node in nodes {
-            list.push_bind(node.clone());
-        }
-        query.push(")");
+        query.push(" AND node IN ").push_list(nodes);
     }
-    let rows = query.push(" GROUP BY state ORDER BY 3 DESC, 2 DESC, 1").build().fetch_all(conn).await?;
-    let sum = |row: &SqliteRow| {
-        let [span, seen] = [row.try_get(1)?, row.try_get(3)?].map(Span::from_ms);
-        let energy = Energy::from_mj(row.try_get(2)?);
-        Ok::<_, sqlx::Error>(StateSum { state: row.try_get(0)?, span, energy, seen })
+    query.push(" GROUP BY state ORDER BY 3 DESC, 2 DESC, 1");
+    let rows = db.all(query).await?;
+    let sum = |row: &Row| {
+        let [span, seen] = [row.get(1)?, row.get(3)?].map(Span::from_ms);
+        let energy = Energy::from_mj(row.get(2)?);
+        Ok::<_, sqlx::Error>(StateSum { state: row.get(0)?, span, energy, seen })
     };
     Ok(rows.iter().map(sum).collect::<Result<_, _>>()?)
 }
@@ -82,6 +84,6 @@ impl Journal {
         nodes: Vec<String>,
         range: (Option<Time>, Option<Time>),
     ) -> Result<Vec<StateSum>, QueryError> {
-        self.read(move |conn| Box::pin(async move { by_state(conn, &nodes, range).await })).await
+        self.read(move |db| Box::pin(async move { by_state(db, &nodes, range).await })).await
     }
 }

@@ -10,14 +10,16 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Mutex, OwnedSemaphorePermit, oneshot};
 
 use crate::ballast::Ballast;
-use crate::batch::{Batch, Entry, Recovered, Submission};
+use crate::batch::{Batch, Recovered};
 use crate::compact::{Compaction, Compactor, unused_bytes};
+use crate::db::Db;
 use crate::directory::{Claim, LOCK_PATIENCE, claim, prepare_file};
 use crate::error::{BallastError, CommitError, CompactError, NoRoom, OpenError, RecoverError, Unwritable};
+use crate::insert::{InsertError, insert};
 use crate::journal::Opening;
 use crate::reader::{Reader, Shared};
 use crate::script::Script;
-use crate::{changes, finished, read, readings, schema, states};
+use crate::{read, schema};
 
 /// Most batches in one transaction. Measurements with 256 to 2,000 submitters: above this the rate does not grow, but
 /// the wait does.
@@ -160,11 +162,7 @@ impl Writer {
     }
 
     async fn commit(&mut self, group: Vec<Queued>) {
-        let (mut current, stale): (Vec<_>, Vec<_>) =
-            group.into_iter().partition(|queued| self.conn.is_some() && queued.batch.generation == self.generation);
-        for queued in stale {
-            let _ = queued.answer.send(Err(CommitError::Stale { batch: queued.batch.generation }));
-        }
+        let mut current = answer_stale(group, self.conn.is_some().then_some(self.generation));
         if current.is_empty() {
             return;
         }
@@ -192,7 +190,7 @@ impl Writer {
         let Some(conn) = self.conn.as_mut() else { return Err(CommitError::Stale { batch: self.generation }) };
         let dir = &self.dir;
         let failed = |error| refusal(error, dir);
-        let mut script = Script::default();
+        let mut script = Script::for_file();
         script.add("BEGIN IMMEDIATE");
         let mut seq = self.last_seq;
         for queued in group {
@@ -240,7 +238,7 @@ impl Writer {
         }
         // The generation has begun, so there is a connection.
         let Some(conn) = self.conn.as_mut() else { return Err(RecoverError::Closed) };
-        match read::recovered(conn, self.generation).await {
+        match read::recovered(Db::File(conn), self.generation).await {
             Ok((recovered, last_seq)) => {
                 self.last_seq = last_seq;
                 Ok(recovered)
@@ -261,7 +259,7 @@ impl Writer {
         let conn = reader.open_alone().await.map_err(failed)?;
         let generation: i64 =
             sqlx::query_scalar("SELECT generation FROM meta").fetch_one(&mut *conn).await.map_err(failed)?;
-        let (recovered, _) = read::recovered(conn, generation.cast_unsigned()).await?;
+        let (recovered, _) = read::recovered(Db::File(conn), generation.cast_unsigned()).await?;
         let reason = why.to_string();
         self.starved = Some(why);
         Ok(Recovered { read_only: Some(reason), ..recovered })
@@ -289,6 +287,16 @@ impl Writer {
     }
 }
 
+/// Refuses the batches of other generations than the current one, if there is one. Returns the others.
+pub(crate) fn answer_stale(group: Vec<Queued>, generation: Option<u64>) -> Vec<Queued> {
+    let (current, stale): (Vec<_>, Vec<_>) =
+        group.into_iter().partition(|queued| generation == Some(queued.batch.generation));
+    for queued in stale {
+        let _ = queued.answer.send(Err(CommitError::Stale { batch: queued.batch.generation }));
+    }
+    current
+}
+
 async fn connect(path: &Path, opening: Opening) -> Result<SqliteConnection, OpenError> {
     let connected = schema::writing(path).connect().await;
     let mut conn = connected.map_err(|error| OpenError::from_sqlite(&error, path))?;
@@ -301,90 +309,12 @@ async fn connect(path: &Path, opening: Opening) -> Result<SqliteConnection, Open
     Ok(conn)
 }
 
-/// Reason why one batch could not be inserted.
-enum InsertError {
-    Sqlite(sqlx::Error),
-    Encoding(String),
-}
-
-impl From<sqlx::Error> for InsertError {
-    fn from(error: sqlx::Error) -> Self {
-        Self::Sqlite(error)
-    }
-}
-
-impl From<serde_json::Error> for InsertError {
-    fn from(error: serde_json::Error) -> Self {
-        Self::Encoding(error.to_string())
-    }
-}
-
 fn refusal(error: InsertError, dir: &Path) -> CommitError {
     match error {
         InsertError::Encoding(detail) => CommitError::Encoding { detail },
-        InsertError::Sqlite(error) => match Unwritable::of(&error, dir) {
+        InsertError::Database(error) => match Unwritable::of(&error, dir) {
             Some(why) => why.into(),
             None => CommitError::Database { detail: error.to_string() },
         },
     }
-}
-
-fn insert(script: &mut Script, batch: &mut Batch, seq: &mut i64) -> Result<(), InsertError> {
-    for (at, entry) in &batch.entries {
-        let (kind, body) = match entry {
-            Entry::Event(event) => ("event", serde_json::to_string(event)?),
-            Entry::Round(round) => ("round", serde_json::to_string(round)?),
-        };
-        *seq += 1;
-        script.add("INSERT INTO entries VALUES (?, ?, ?, ?)").bind(*seq).bind(at.unix_ms()).bind(kind).bind(body);
-    }
-    for submission in &batch.submissions {
-        insert_submission(script, submission)?;
-    }
-    for row in &batch.finished {
-        finished::insert(script, number(row.job.0)?, row);
-    }
-    for change in &batch.changes {
-        changes::insert(script, change);
-    }
-    for node in &batch.nodes {
-        let row = script.add("INSERT OR REPLACE INTO nodes VALUES (?, ?, ?)");
-        row.bind(&node.name).bind(&node.instance).bind(&node.boot);
-    }
-    for (name, body) in &batch.kept {
-        script.add("INSERT OR REPLACE INTO kept VALUES (?, ?)").bind(name).bind(body);
-    }
-    readings::insert(script, &batch.readings);
-    states::insert(script, &batch.states);
-    if let Some(before) = batch.forget_readings {
-        readings::forget(script, before);
-        states::forget(script, before);
-    }
-    // The snapshot is not copied: it may be as large as the rest of the process's memory.
-    if let Some(snapshot) = batch.snapshot.take() {
-        script.add("DELETE FROM snapshots");
-        script.add("INSERT INTO snapshots VALUES (?, ?)").bind(*seq).bind(snapshot);
-    }
-    Ok(())
-}
-
-/// Adds a submission, but no key that exists already. Such a second job cannot be found by the key, and other commits
-/// do not fail.
-fn insert_submission(script: &mut Script, submission: &Submission) -> Result<(), InsertError> {
-    script
-        .add(
-            "INSERT INTO submissions VALUES \
-             (?, iif(EXISTS (SELECT 1 FROM submissions WHERE key = ?), randomblob(16), ?), ?, ?)",
-        )
-        .bind(number(submission.job.0)?)
-        .bind(submission.key.as_slice())
-        .bind(submission.key.as_slice())
-        .bind(submission.uid)
-        .bind(submission.launch.as_slice());
-    Ok(())
-}
-
-/// Converts a job number for SQLite.
-fn number(job: u64) -> Result<i64, InsertError> {
-    i64::try_from(job).map_err(|_| InsertError::Encoding(format!("job {job} has a number above {}", i64::MAX)))
 }

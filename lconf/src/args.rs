@@ -72,7 +72,7 @@ pub enum Command {
     Undo(Undo),
     /// Back up the master's data to a file while the master runs
     Backup(Backup),
-    /// Compact the master's journal
+    /// Compact the master's journal, or move it to another place
     #[command(subcommand)]
     Journal(JournalCommand),
     /// Reserve nodes for some users, or keep them free of jobs, for a time

@@ -18,9 +18,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::{Args, Parser, ValueEnum};
 use limo_feeds::config::FeedTables;
+use limo_journal::Server;
 use limo_model::{
     AccountTable, Accounts, Currency, GroupTable, Groups, LicenceTable, Licences, QosClasses, QosTable, QueueTable,
     Queues, Span, as_text,
@@ -59,6 +60,10 @@ pub struct Cli {
     /// which nodes end the jobs of the previous one. Not needed for copies made by `lconf backup`
     #[arg(long)]
     pub restored: bool,
+    /// Move a journal to the configured place, which must be empty, and exit: from a state directory, or from a database,
+    /// postgres://USER@HOST/DATABASE. No master may use it. What stays there is a copy
+    #[arg(long, value_name = "PLACE", conflicts_with = "restored")]
+    pub import_journal: Option<String>,
     #[command(flatten)]
     layer: Layer,
 }
@@ -78,6 +83,10 @@ struct Layer {
     /// ~/.local/state/limo/lmaster]
     #[arg(long, value_name = "DIR", env = "LIMO_STATE_DIR")]
     state_dir: Option<PathBuf>,
+    /// Keep the journal in this database of PostgreSQL instead, postgres://USER@HOST/DATABASE; of several masters that
+    /// name one, one serves and the others stand by [default: none, the state directory]
+    #[arg(long, value_name = "ADDRESS", env = "LIMO_JOURNAL")]
+    journal: Option<String>,
     /// Listen on this Unix socket [default: /run/limo/master.sock for root, else $XDG_RUNTIME_DIR/limo/master.sock]
     #[arg(long, value_name = "PATH", env = "LIMO_SOCKET")]
     socket: Option<PathBuf>,
@@ -203,6 +212,8 @@ struct Layer {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProgramSettings {
     pub state_dir: PathBuf,
+    /// The database of the journal, if it is not in the state directory.
+    pub journal: Option<Server>,
     pub socket: PathBuf,
     pub listen: Option<SocketAddr>,
     pub web: Option<SocketAddr>,
@@ -243,6 +254,7 @@ impl Layer {
     fn over(self, below: Self) -> Self {
         Self {
             state_dir: self.state_dir.or(below.state_dir),
+            journal: self.journal.or(below.journal),
             socket: self.socket.or(below.socket),
             listen: self.listen.or(below.listen),
             web: self.web.or(below.web),
@@ -285,6 +297,7 @@ impl Layer {
 
     fn resolve(self) -> Result<ProgramSettings> {
         let (state_dir, socket) = places(self.state_dir, self.socket)?;
+        let journal = self.journal.map(|address| journal(&address)).transpose()?;
         let connections = self.connections.resolve([self.listen, self.web])?;
         let tls = self.tls.resolve(&state_dir)?;
         let log = self.log.unwrap_or_else(|| "info".into());
@@ -327,6 +340,7 @@ impl Layer {
         let log_format = self.log_format.unwrap_or(LogFormat::Human);
         Ok(ProgramSettings {
             state_dir,
+            journal,
             socket,
             listen: self.listen,
             web: self.web,
@@ -350,6 +364,12 @@ fn places(state_dir: Option<PathBuf>, socket: Option<PathBuf>) -> Result<(PathBu
     let socket = socket.or_else(default_socket).with_context(|| homeless("--socket"))?;
     Endpoint::unix(&socket)?;
     Ok((state_dir, socket))
+}
+
+/// Returns the database of the journal. The address may contain a password, so no message repeats it.
+fn journal(address: &str) -> Result<Server> {
+    let reason = |reason| anyhow!("`journal` is not the address of a database of PostgreSQL: {reason}");
+    address.parse().map_err(reason)
 }
 
 /// Checks the interval and the retention of readings. Shorter intervals would cause more commits, and longer ones

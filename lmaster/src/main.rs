@@ -71,8 +71,14 @@ fn run(cli: Cli) -> Result<()> {
     }
     if cli.restored {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;
-        let journal = runtime.block_on(store::begin_incarnation(&settings.state_dir))?;
+        let journal = runtime.block_on(store::begin_incarnation(&settings.state_dir, settings.journal.as_ref()))?;
         println!("cluster {}: incarnation {} begins", journal.cluster, journal.incarnation);
+        return Ok(());
+    }
+    if let Some(from) = &cli.import_journal {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot begin")?;
+        let rows = runtime.block_on(store::import_journal(from, &settings.state_dir, settings.journal))?;
+        println!("moved the journal: {rows} rows");
         return Ok(());
     }
     let log = logging::start(settings.log_format, &settings.log)?;

@@ -2,6 +2,7 @@
 //! Makes no decision.
 
 mod configuration;
+mod lease;
 mod sources;
 
 use std::collections::HashMap;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use limo_authority::Directory;
 use limo_feeds::grid::Arbiter;
+use limo_journal::LeaseLost;
 use limo_model::{Currency, Epoch, Now, Time};
 use limo_program::Notifier;
 use limo_proto::{Alive, Frame, Identity, MasterToClient, MasterToNode, own_directory, raise_descriptor_limit};
@@ -61,7 +63,8 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
     let devices = meters::open(&settings.controller.meters)?;
     let (answers, from_store) = unbounded_channel();
     let cluster = settings.tls.as_ref().map(listen::certified_cluster).transpose()?;
-    let (store, recovered) = Store::open(&settings.state_dir, cluster, answers).await?;
+    let mut notifier = Notifier::from_env().context("cannot reach the service manager at NOTIFY_SOCKET")?;
+    let (store, recovered) = lease::open_store(&settings, cluster, answers, &mut notifier).await?;
     let restored = recover::restore(recovered, now()).context("cannot restore the state from the journal")?;
     recover::agree_on_currency(&restored)?;
     let (clocks, clock) = Clocks::resume(restored.core.clock(), restored.last);
@@ -133,6 +136,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
         timings,
         page,
         committing: None,
+        lost: None,
     };
     let sources = Sources {
         from_store,
@@ -145,8 +149,7 @@ pub async fn run(cli: Cli, settings: ProgramSettings, log: Log) -> Result<()> {
         interrupt: signal(SignalKind::interrupt()).context("cannot receive SIGINT")?,
     };
     let configuration = Configuration { cli, settings, log };
-    let mut notifier = Notifier::from_env().context("cannot reach the service manager at NOTIFY_SOCKET")?;
-    let mut from_store = shell.serve(sources, &configuration, &mut notifier).await;
+    let mut from_store = shell.serve(sources, &configuration, &mut notifier).await?;
     notifier.stopping();
     listening.abort();
     // New callers then find no socket instead of a dead one. The file may already be gone.
@@ -184,21 +187,30 @@ struct Shell {
     page: Option<Page>,
     /// Begin of the commit that the journal is writing.
     committing: Option<Instant>,
+    /// Set once another master has the lease: then nothing more is done.
+    lost: Option<LeaseLost>,
 }
 
 impl Shell {
     /// Serves until a signal ends it; returns the receiver of the store's answers.
+    ///
+    /// # Errors
+    /// If another master has the lease.
     async fn serve(
         &mut self,
         mut sources: Sources,
         configuration: &Configuration,
         notifier: &mut Notifier,
-    ) -> UnboundedReceiver<Input> {
+    ) -> Result<UnboundedReceiver<Input>, LeaseLost> {
         self.step(self.clocks.now(), Input::Timer);
         notifier.ready();
         loop {
             let turn = self.controller.has_turn().then(|| self.pace.due());
             let happened = sources.next(&self.clocks, self.controller.deadline(), turn).await;
+            // The process may have been stopped for a while.
+            if !sources.confirmed(&self.store).await? {
+                return Ok(sources.from_store);
+            }
             let woken = Instant::now();
             self.signs.alive.pulse.step(woken);
             notifier.alive(woken.into_std());
@@ -217,7 +229,7 @@ impl Shell {
                         self.step(now, input);
                     }
                 }
-                Happened::Stop => return sources.from_store,
+                Happened::Stop => return Ok(sources.from_store),
             }
             for _ in 0..AT_ONCE {
                 if std::mem::take(&mut self.to_write) {
@@ -227,6 +239,9 @@ impl Shell {
                 let more = sources.from_store.try_recv().or_else(|_| sources.from_peers.try_recv());
                 let Ok(input) = more else { break };
                 self.step(now, input);
+            }
+            if let Some(lost) = self.lost.take() {
+                return Err(lost);
             }
             // Queries progress by one slice per iteration, however much input arrives.
             let begin = Instant::now();
@@ -243,7 +258,7 @@ impl Shell {
         tracing::info!("stopping; jobs continue on their nodes");
         self.step(self.clocks.now(), Input::Stop);
         let committed = tokio::time::timeout(LAST_COMMIT, async {
-            while !self.controller.is_quiet() {
+            while !self.controller.is_quiet() && self.lost.is_none() {
                 let Some(input) = from_store.recv().await else { break };
                 self.step(self.clocks.now(), input);
             }
@@ -299,6 +314,10 @@ impl Shell {
         }
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
+            self.lost = self.lost.take().or_else(|| lease::loss(&input));
+            if self.lost.is_some() {
+                return;
+            }
             let begin = Instant::now();
             let effects = self.controller.step(now, input);
             if effects.iter().any(|effect| matches!(effect, Effect::Commit(_))) {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result, bail};
-use limo_journal::{Batch, Journal, Recovered};
+use anyhow::{Context, Result, anyhow, bail};
+use limo_journal::{Batch, Journal, LeaseLost, Opening, Place, Recovered, Server, transfer};
 use limo_model::{ClusterId, JobId, JournalId};
 use limo_profiles::predict::FinishedJob;
 use limo_profiles::{ProfileDb, Run};
@@ -25,20 +25,17 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens both databases in `dir`. An empty journal gets the id of the `cluster`. Results go to `answers`.
+    /// Opens both databases in `dir`, or the journal on `server`: waits then while another master has the lease. An empty
+    /// journal gets the id of the `cluster`. Results go to `answers`.
     ///
     /// # Errors
     /// If one of them cannot be opened, or the journal is of another cluster.
     pub async fn open(
-        dir: &Path,
+        (dir, server): (&Path, Option<&Server>),
         cluster: Option<ClusterId>,
         answers: UnboundedSender<Input>,
     ) -> Result<(Self, Recovered)> {
-        let opened = match cluster {
-            Some(cluster) => Journal::open_of(dir, cluster).await,
-            None => Journal::open(dir).await,
-        };
-        let (journal, recovered) = opened.context("cannot open the journal")?;
+        let (journal, recovered) = open_journal(dir, server, Opening { cluster, restored: false }).await?;
         let own = recovered.journal.cluster;
         if let Some(other) = cluster.filter(|cluster| *cluster != own) {
             bail!(
@@ -62,6 +59,17 @@ impl Store {
 
     pub fn has_ballast(&self) -> bool {
         self.databases.journal.has_ballast()
+    }
+
+    /// Waits until the master certainly has the lease on its journal; at once if it is in the state directory.
+    ///
+    /// # Errors
+    /// [`LeaseLost`] if another master has it.
+    pub async fn confirmed(&self) -> Result<(), LeaseLost> {
+        match self.databases.journal.lease() {
+            Some(lease) => lease.confirmed().await,
+            None => Ok(()),
+        }
     }
 
     fn answer_with(&mut self, answer: impl Future<Output = Option<Input>> + Send + 'static) {
@@ -143,9 +151,9 @@ impl Store {
 ///
 /// # Errors
 /// If the journal cannot be opened or written.
-pub async fn begin_incarnation(dir: &Path) -> Result<JournalId> {
+pub async fn begin_incarnation(dir: &Path, server: Option<&Server>) -> Result<JournalId> {
     let former = Former::read(dir);
-    let (journal, recovered) = Journal::open_restored(dir).await.context("cannot open the journal")?;
+    let (journal, recovered) = open_journal(dir, server, Opening { cluster: None, restored: true }).await?;
     // Earlier reports of nodes prove nothing about their present jobs.
     let batch = Batch { generation: recovered.generation, kept: former.kept.clone(), ..Batch::default() };
     let written = journal.commit(batch).await;
@@ -153,6 +161,24 @@ pub async fn begin_incarnation(dir: &Path) -> Result<JournalId> {
     written.context("cannot write the journal")?;
     former.remove(dir);
     Ok(recovered.journal)
+}
+
+async fn open_journal(dir: &Path, server: Option<&Server>, opening: Opening) -> Result<(Journal, Recovered)> {
+    let opened = match server {
+        Some(server) => Journal::open_on(server, dir, opening).await,
+        None => Journal::open_as(dir, opening).await,
+    };
+    opened.context("cannot open the journal")
+}
+
+/// Moves a journal to the state directory `dir`, or to `server`. Returns the number of rows.
+///
+/// # Errors
+/// If one of the journals cannot be used, or the new one is not empty.
+pub async fn import_journal(from: &str, dir: &Path, server: Option<Server>) -> Result<u64> {
+    let from = Place::read(from).map_err(|reason| anyhow!("the place of the journal is invalid: {reason}"))?;
+    let to = server.map_or_else(|| Place::Directory(dir.to_owned()), Place::Server);
+    transfer(&from, &to).await.context("cannot move the journal")
 }
 
 /// Imports the files of earlier versions into the journal.

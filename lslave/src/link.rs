@@ -9,12 +9,13 @@ use std::time::Duration;
 use limo_model::Backoff;
 use limo_proto::{
     Alive, Beat, Connection, ConnectionError, Endpoint, Frame, Heartbeat, MasterToNode, NodeToMaster, Pulse, Reader,
-    Received, Role, Sign, Trusted, Writer, connect,
+    Received, Role, Sign, Trusted, Writer, connect_newest,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 use tracing::{debug, info, warn};
 
+use crate::newest::Masters;
 use crate::shell::Event;
 use crate::sleep::Sleeper;
 use limo_node::Input;
@@ -57,9 +58,9 @@ impl Outgoing {
 }
 
 /// Keeps a connection to `master` for as long as `events` is open. Sends nothing to a listener that is not `trusted`,
-/// and does not obey it. Closes the connection before the machine sleeps.
+/// and does not obey it or an older master than one that it has met. Closes the connection before the machine sleeps.
 pub async fn keep(
-    master: Endpoint,
+    (master, mut masters): (Endpoint, Masters),
     trusted: Trusted,
     events: mpsc::Sender<Event>,
     alive: Alive,
@@ -69,9 +70,10 @@ pub async fn keep(
     // Reason that was logged last.
     let mut told = None;
     while !events.is_closed() {
-        match connect(&master, Role::Node, &trusted).await {
+        match connect_newest(&master, Role::Node, &trusted, masters.newest).await {
             Ok(connection) => {
                 told = None;
+                masters.meet(&connection.identity).await;
                 let (registered, error) = serve(connection, &events, &alive, sleeper.as_ref()).await;
                 if registered {
                     failures = 0;

@@ -11,6 +11,7 @@ mod join;
 mod launch;
 mod link;
 mod log;
+mod newest;
 mod owner;
 mod probe;
 mod reap;
@@ -41,6 +42,7 @@ use tracing::{error, info, warn};
 use crate::config::{Arguments, Settings};
 use crate::groups::Groups;
 use crate::join::LslaveCommand;
+use crate::newest::Masters;
 use crate::scripts::ScriptRunner;
 use crate::shell::{Event, Privileges, Shell, Tools};
 use crate::sleep::Sleeper;
@@ -159,7 +161,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             limo_owner::watch(sources, move |news| owner::told(&events, news))?;
         }
         tokio::spawn(renewal::keep(master.clone(), trusted));
-        tokio::spawn(link::keep(master, trusted, sender, alive, sleeper));
+        let masters = Masters::read(&settings.state_dir);
+        tokio::spawn(link::keep((master, masters), trusted, sender, alive, sleeper));
         let reload = || {
             let settings = Settings::load(arguments)?;
             relevel(&settings.log)?;

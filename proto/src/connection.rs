@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use limo_identity::Fingerprint;
+use limo_model::Epoch;
 use thiserror::Error;
 use tokio::time::timeout;
 
@@ -18,6 +19,7 @@ use crate::endpoint::Endpoint;
 use crate::frame::{FrameError, GREETING};
 use crate::heartbeat::MISSED_BEATS;
 use crate::hello::{Hello, Identity, Reject, Role, decode_answer, encode_answer};
+use crate::newest::Newest;
 use crate::reader::Reader;
 use crate::safe::{self, UnsafePlace};
 use crate::socket::{Principal, Socket};
@@ -44,6 +46,8 @@ pub enum ConnectionError {
     Impostor { address: String, found: String, expected: String },
     #[error("cannot identify the listener at {address}, so nothing was sent: {source}")]
     Unidentified { address: String, source: io::Error },
+    #[error("the master at {address} no longer leads: its epoch is {epoch}, and a master of epoch {newest} was met")]
+    Deposed { address: String, epoch: Epoch, newest: Epoch },
     #[error("the connection broke: {0}")]
     Io(#[from] io::Error),
     #[error("the peer closed the connection before it greeted")]
@@ -87,6 +91,59 @@ impl<In, Out> Connection<In, Out> {
 /// # Errors
 /// [`ConnectionError`] if the master cannot be reached, refuses, or runs as another user.
 pub async fn connect<In, Out>(
+    endpoint: &Endpoint,
+    role: Role,
+    trusted: &Trusted,
+) -> Result<Connection<In, Out>, ConnectionError> {
+    connect_newest(endpoint, role, trusted, Newest::default()).await
+}
+
+/// Calls a master that is not older than `newest`. Several endpoints are called at the same time, because a master that
+/// was stopped does not answer, and the first that leads is taken.
+///
+/// # Errors
+/// The same as for [`connect`], and [`ConnectionError::Deposed`]: the last one if no master leads.
+pub async fn connect_newest<In, Out>(
+    endpoint: &Endpoint,
+    role: Role,
+    trusted: &Trusted,
+    newest: Newest,
+) -> Result<Connection<In, Out>, ConnectionError> {
+    let each = endpoint.each();
+    let mut calls: Vec<_> =
+        each.iter().map(|endpoint| Box::pin(connect_one(endpoint, role, trusted, newest))).collect();
+    loop {
+        let (place, result) = poll_fn(|context| {
+            let mut polled = calls.iter_mut().map(|call| call.as_mut().poll(context)).enumerate();
+            let ready = polled.find_map(|(place, poll)| match poll {
+                Poll::Ready(result) => Some((place, result)),
+                Poll::Pending => None,
+            });
+            ready.map_or(Poll::Pending, Poll::Ready)
+        })
+        .await;
+        drop(calls.swap_remove(place));
+        if result.is_ok() || calls.is_empty() {
+            return result;
+        }
+    }
+}
+
+async fn connect_one<In, Out>(
+    endpoint: &Endpoint,
+    role: Role,
+    trusted: &Trusted,
+    newest: Newest,
+) -> Result<Connection<In, Out>, ConnectionError> {
+    let connection = call_again(endpoint, role, trusted).await?;
+    let epoch = connection.identity.epoch;
+    match newest.later_than(&connection.identity) {
+        Some(newest) => Err(ConnectionError::Deposed { address: endpoint.to_string(), epoch, newest }),
+        None => Ok(connection),
+    }
+}
+
+async fn call_again<In, Out>(
     endpoint: &Endpoint,
     role: Role,
     trusted: &Trusted,
@@ -281,5 +338,43 @@ mod tests {
             () = answering => {}
         }
         assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+    }
+
+    /// Listens on loopback as a master of this epoch; without an epoch, it never answers.
+    async fn master(epoch: Option<u64>) -> (Endpoint, tokio::task::JoinHandle<()>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("bound");
+        let endpoint = Endpoint::Loopback(listener.local_addr().expect("bound"));
+        let serving = tokio::spawn(async move {
+            let (mut unanswered, mut greeted) = (Vec::new(), Vec::new());
+            loop {
+                let (socket, _) = listener.accept().await.expect("a caller");
+                match epoch {
+                    Some(epoch) => {
+                        let identity = Identity { epoch: Epoch(epoch), ..Identity::default() };
+                        greeted.push(accept(socket, Duration::from_secs(1), identity).await);
+                    }
+                    None => unanswered.push(socket),
+                }
+            }
+        });
+        (endpoint, serving)
+    }
+
+    #[tokio::test]
+    async fn of_several_masters_the_one_that_leads_is_taken_and_a_stopped_one_delays_nothing() {
+        let (stopped, _serving) = master(None).await;
+        let (deposed, _serving) = master(Some(5)).await;
+        let (leader, _serving) = master(Some(7)).await;
+        let mut newest = Newest::default();
+        newest.meet(&Identity { epoch: Epoch(6), ..Identity::default() });
+        let trusted = Trusted::own();
+        let call = async |endpoint: &Endpoint| connect_newest::<(), ()>(endpoint, Role::Node, &trusted, newest).await;
+        let begun = Instant::now();
+        let all = Endpoint::AnyOf(vec![stopped.clone(), deposed.clone(), leader]);
+        assert_eq!(call(&all).await.expect("one leads").identity.epoch, Epoch(7));
+        assert!(begun.elapsed() < ANSWER_TIME / 2, "{:?}", begun.elapsed());
+        let refused = call(&deposed).await.map(|connection| connection.identity);
+        let is_refused = matches!(refused, Err(ConnectionError::Deposed { epoch: Epoch(5), newest: Epoch(6), .. }));
+        assert!(is_refused, "{refused:?}");
     }
 }

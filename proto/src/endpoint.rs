@@ -29,6 +29,8 @@ pub enum Endpoint {
     Loopback(SocketAddr),
     /// Hosts that are called over TLS, in order: 1 to 16 of `HOST:PORT`. Names are resolved at each call.
     Tls(Vec<String>),
+    /// Several endpoints of this machine, 2 to 16: the masters of one cluster, of which one leads.
+    AnyOf(Vec<Endpoint>),
 }
 
 /// Errors in the text of an endpoint.
@@ -47,6 +49,8 @@ pub enum EndpointError {
     Hosts(String),
     #[error("an endpoint has at most {HOSTS_LIMIT} hosts, and this one has {0}")]
     TooManyHosts(usize),
+    #[error("an address has at most {HOSTS_LIMIT} masters, and this one has {0}")]
+    TooManyMasters(usize),
 }
 
 impl Endpoint {
@@ -74,6 +78,36 @@ impl Endpoint {
         text.starts_with(TLS_PREFIX)
     }
 
+    /// Splits a list of endpoints of this machine. The hosts after `tls://` are one endpoint.
+    pub fn list(text: &str) -> Vec<&str> {
+        if Self::is_tls(text) { vec![text] } else { text.split(',').collect() }
+    }
+
+    /// Makes one endpoint of several.
+    ///
+    /// # Errors
+    /// If there are more than 16.
+    pub fn any_of(mut endpoints: Vec<Self>) -> Result<Self, EndpointError> {
+        match (endpoints.pop(), endpoints.len()) {
+            (Some(only), 0) => Ok(only),
+            (Some(last), 1..HOSTS_LIMIT) => {
+                endpoints.push(last);
+                Ok(Self::AnyOf(endpoints))
+            }
+            (Some(_), before) => Err(EndpointError::TooManyMasters(before + 1)),
+            (None, _) => Err(EndpointError::Syntax(String::new())),
+        }
+    }
+
+    /// Returns the endpoints of all masters.
+    pub(crate) fn each(&self) -> Vec<Self> {
+        match self {
+            Self::AnyOf(endpoints) => endpoints.clone(),
+            Self::Tls(hosts) => hosts.iter().map(|host| Self::Tls(vec![host.clone()])).collect(),
+            one => vec![one.clone()],
+        }
+    }
+
     fn tls(hosts: &str) -> Result<Self, EndpointError> {
         let hosts: Vec<&str> = hosts.split(',').collect();
         if hosts.len() > HOSTS_LIMIT {
@@ -94,6 +128,9 @@ impl Endpoint {
 impl FromStr for Endpoint {
     type Err = EndpointError;
     fn from_str(text: &str) -> Result<Self, EndpointError> {
+        if let several @ [_, _, ..] = &*Self::list(text) {
+            return Self::any_of(several.iter().map(|one| one.parse()).collect::<Result<_, _>>()?);
+        }
         if Self::is_unix(text) {
             return Self::unix(Path::new(text.strip_prefix(UNIX_PREFIX).unwrap_or(text)));
         }
@@ -111,6 +148,12 @@ impl fmt::Display for Endpoint {
             Self::Unix(path) => write!(f, "{UNIX_PREFIX}{}", path.display()),
             Self::Loopback(address) => address.fmt(f),
             Self::Tls(hosts) => write!(f, "{TLS_PREFIX}{}", hosts.join(",")),
+            Self::AnyOf(endpoints) => {
+                for (place, endpoint) in endpoints.iter().enumerate() {
+                    write!(f, "{}{endpoint}", if place == 0 { "" } else { "," })?;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -131,6 +174,19 @@ mod tests {
         let tls = Endpoint::Tls(vec!["m1.example:6818".to_owned(), "[2001:db8::1]:6818".to_owned()]);
         assert_eq!(hosts.parse(), Ok(tls.clone()));
         assert_eq!(tls.to_string(), hosts);
+    }
+
+    #[test]
+    fn several_masters_of_a_machine_are_one_endpoint() {
+        let text = "unix:/a.sock,unix:/b.sock,127.0.0.1:6817";
+        let several: Endpoint = text.parse().expect("three endpoints");
+        assert!(matches!(&several, Endpoint::AnyOf(each) if each.len() == 3), "{several:?}");
+        assert_eq!((several.to_string().as_str(), several.each().len()), (text, 3));
+        let hosts: Endpoint = "tls://a:1,b:2".parse().expect("two hosts");
+        assert_eq!(hosts.each(), [Endpoint::Tls(vec!["a:1".into()]), Endpoint::Tls(vec!["b:2".into()])]);
+        assert!("unix:/a.sock,".parse::<Endpoint>().is_err());
+        let many = vec!["/a.sock"; 17].join(",");
+        assert_eq!(many.parse::<Endpoint>(), Err(EndpointError::TooManyMasters(17)));
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod launch;
 mod licences;
 mod limits;
 mod message;
+mod newest;
 mod orders;
 mod outside;
 mod owner;
@@ -58,7 +59,7 @@ pub use accounts::{AccountReport, AccountsQuery, QosQuery, QosReport};
 pub use backup::{BACKUP_PART, BackupFile, BackupReport, JournalSizes};
 pub use bound::{BoundError, List, Text};
 pub use candidates::{CANDIDATES_LIMIT, Candidate, DryRun, Explanation, Planned};
-pub use connection::{Connection, ConnectionError, Greeted, accept, connect, connect_over, turn_away};
+pub use connection::{Connection, ConnectionError, Greeted, accept, connect, connect_newest, connect_over, turn_away};
 pub use credentials::{
     AUTHORITIES_FILE, Credentials, CredentialsError, IDENTITY_FILE, Listening, write_authorities, write_identity,
 };
@@ -86,6 +87,7 @@ pub use message::{
     Change, ClientToMaster, FAILED_CAPS, MasterToClient, NOTICE_LIMIT, NodeToMaster, PROBE_LIMIT, Reason, Sample,
     SendExec, SubmissionKey,
 };
+pub use newest::Newest;
 pub use orders::{DoExec, MasterToNode, StepOf};
 pub use outside::{FeedKind, FeedReport, GridLimit, GridReport, GridState, MeterReport};
 pub use owner::user_name;

@@ -101,6 +101,7 @@ impl Socket {
             Endpoint::Unix(path) => UnixStream::connect(path).await.map(Self::Unix),
             Endpoint::Loopback(address) => TcpStream::connect(address).await.map(Self::Tcp),
             Endpoint::Tls(hosts) => TlsSocket::first_of(hosts).await.map(Self::from),
+            Endpoint::AnyOf(_) => Err(io::Error::new(io::ErrorKind::InvalidInput, "call one master at a time")),
         }
     }
 

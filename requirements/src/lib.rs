@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+mod postgres;
 mod small_disk;
 
 use std::env;
@@ -14,6 +15,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+pub use postgres::{POSTGRES, PostgresServer, postgres};
 pub use small_disk::SmallDisk;
 
 /// Variable that turns a skip into a failure if CI provides the requirement. CI sets it to `1`.
@@ -79,6 +81,8 @@ pub enum Requirement {
     Release,
     /// Control groups that root can make, with the controllers that the test limits.
     ControlGroups,
+    /// A PostgreSQL server for tests, or its packages.
+    Postgres,
 }
 
 impl Requirement {
@@ -99,6 +103,7 @@ impl fmt::Display for Requirement {
             Self::Traces => "the shared traces",
             Self::Release => "a released protocol",
             Self::ControlGroups => "control groups",
+            Self::Postgres => "PostgreSQL",
         })
     }
 }

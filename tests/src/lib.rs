@@ -17,6 +17,7 @@ mod until;
 
 pub use browser::{ARROW_DOWN, Browser, SHIFT};
 pub use cluster::{Cluster, MASTER, NodeSetup, Setup};
+pub use daemon::Daemon;
 pub use dice::Dice;
 pub use host::{Host, Switch};
 pub use person::Person;

@@ -7,6 +7,7 @@ mod bench;
 mod checks;
 mod demo;
 mod package;
+mod postgres;
 mod ptx;
 mod response;
 mod skips;
@@ -42,6 +43,9 @@ enum Task {
     Bench(bench::Arguments),
     /// Make the packages of an installation
     Package(package::Arguments),
+    /// Start a PostgreSQL server of the system's packages in a directory, without root and without a port, and print
+    /// its address for tests
+    Postgres(postgres::Arguments),
     /// Measure the time that the draw is above the upper limit after a limit falls or a draw rises
     Response(response::Arguments),
     /// Run random worlds of the real master and nodes, with many seeds, in search of one that breaks a rule
@@ -60,6 +64,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Response(arguments) => response::run(&arguments),
         Task::Soak(arguments) => soak::run(&arguments),
         Task::Package(arguments) => package::run(&arguments),
+        Task::Postgres(arguments) => postgres::run(&arguments),
         Task::Ptx => ptx::run(),
         Task::Environment => workspace::write("docs/environment.md", &limo_model::environment::page()),
         Task::Policies => workspace::rewrite("docs/policies.md", limo_model::preset_page::renewed),

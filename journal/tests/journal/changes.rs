@@ -2,7 +2,7 @@
 
 use limo_journal::{Batch, ChangeItem, ChangeQuery, ChangeRow, Journal};
 
-use crate::{accepted, at, reopen, run, set_back};
+use crate::{accepted, at, on_both, run, set_back};
 
 fn change(ms: i64, by: &str, undo_of: Option<u64>, items: &[(&str, &str)]) -> ChangeRow {
     let item = |(subject, body): &(&str, &str)| ChangeItem { subject: (*subject).into(), body: (*body).into() };
@@ -15,16 +15,15 @@ async fn numbers(journal: &Journal, query: ChangeQuery) -> Vec<u64> {
 
 #[test]
 fn changes_are_numbered_and_found() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, recovered) = Journal::open(dir.path()).await.expect("a journal");
+    on_both(async |place| {
+        let (journal, recovered) = place.open().await;
         let generation = recovered.generation;
         let first = vec![
             change(1_000, "ada", None, &[("limits", "a")]),
             change(1_000, "bob", None, &[("node n1", "b"), ("node n2", "c")]),
         ];
         journal.commit(Batch { changes: first.clone(), ..accepted(generation, 1) }).await.expect("committed");
-        let (journal, recovered) = reopen(journal, dir.path()).await;
+        let (journal, recovered) = place.reopen(journal).await;
         let third = change(2_000, "ada", Some(1), &[("limits", "d")]);
         let batch = Batch { generation: recovered.generation, changes: vec![third], ..Batch::default() };
         journal.commit(batch).await.expect("committed");
@@ -46,9 +45,8 @@ fn changes_are_numbered_and_found() {
 
 #[test]
 fn a_batch_that_is_refused_leaves_no_change() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, recovered) = Journal::open(dir.path()).await.expect("a journal");
+    on_both(async |place| {
+        let (journal, recovered) = place.open().await;
         let stale = Batch {
             generation: recovered.generation + 1,
             changes: vec![change(1, "ada", None, &[("mode", "x")])],

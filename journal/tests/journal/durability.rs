@@ -3,13 +3,12 @@
 use limo_journal::{Batch, CommitError, FinishedQuery, GROUP, History, Journal, QUEUE_ROOM, Recovered, Submission};
 use limo_model::JobId;
 
-use crate::{accepted, entry, finished, key, reopen, run, submission};
+use crate::{accepted, entry, finished, key, on_both, run, submission};
 
 #[test]
 fn the_order_of_calls_is_the_order_on_disk() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, empty) = Journal::open(dir.path()).await.expect("a new journal");
+    on_both(async |place| {
+        let (journal, empty) = place.open().await;
         assert_eq!((empty.snapshot, empty.entries.len(), empty.live.len()), (None, 0, 0));
         // The batches do not fit in one transaction. Only the last answer is awaited; the others are dropped.
         let count = GROUP as u64 * 2 + 7;
@@ -18,7 +17,7 @@ fn the_order_of_calls_is_the_order_on_disk() {
             last = Some(journal.commit(accepted(empty.generation, job)));
         }
         last.expect("batches").await.expect("committed");
-        let (journal, recovered) = reopen(journal, dir.path()).await;
+        let (journal, recovered) = place.reopen(journal).await;
         assert_eq!(recovered.entries, (1..=count).map(entry).collect::<Vec<_>>());
         assert_eq!(recovered.live, (1..=count).map(submission).collect::<Vec<_>>());
         assert!(recovered.generation > empty.generation);
@@ -28,16 +27,15 @@ fn the_order_of_calls_is_the_order_on_disk() {
 
 #[test]
 fn a_key_that_is_taken_stays_with_the_job_that_took_it_and_harms_no_other() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+    on_both(async |place| {
+        let (journal, Recovered { generation, .. }) = place.open().await;
         journal.commit(accepted(generation, 1)).await.expect("committed");
         let again = Submission { key: key(1), uid: 1001, ..submission(2) };
         let batch = Batch { submissions: vec![again, submission(3)], ..accepted(generation, 2) };
         journal.commit(batch).await.expect("committed");
         assert_eq!(journal.job_of_key(&key(1)).await.expect("readable"), Some((JobId(1), 1000)));
         assert_eq!(journal.job_of_key(&key(3)).await.expect("readable"), Some((JobId(3), 1000)));
-        let (journal, recovered) = reopen(journal, dir.path()).await;
+        let (journal, recovered) = place.reopen(journal).await;
         let live = recovered.live.iter().map(|live| (live.job, live.uid, live.key == key(live.job.0)));
         let expected = [(JobId(1), 1000, true), (JobId(2), 1001, false), (JobId(3), 1000, true)];
         assert_eq!(live.collect::<Vec<_>>(), expected);
@@ -71,9 +69,8 @@ fn recovery_returns_the_newest_snapshot_and_later_entries_and_history_all() {
 
 #[test]
 fn after_one_failed_commit_everything_is_refused_until_recovery() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+    on_both(async |place| {
+        let (journal, Recovered { generation, .. }) = place.open().await;
         journal.commit(accepted(generation, 1)).await.expect("committed");
         // Job 1 cannot be written a second time, and later batches follow this one.
         let broken = journal.commit(Batch { entries: vec![entry(2)], ..accepted(generation, 1) });
@@ -91,7 +88,7 @@ fn after_one_failed_commit_everything_is_refused_until_recovery() {
         let stale = journal.commit(accepted(generation, 4)).await;
         assert_eq!(stale, Err(CommitError::Stale { batch: generation }));
         journal.commit(accepted(recovered.generation, 5)).await.expect("committed");
-        let (journal, recovered) = reopen(journal, dir.path()).await;
+        let (journal, recovered) = place.reopen(journal).await;
         assert_eq!(recovered.entries, [entry(1), entry(5)]);
         journal.close().await;
     });
@@ -99,16 +96,15 @@ fn after_one_failed_commit_everything_is_refused_until_recovery() {
 
 #[test]
 fn a_key_finds_its_job_also_when_the_job_is_long_over() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+    on_both(async |place| {
+        let (journal, Recovered { generation, .. }) = place.open().await;
         assert_eq!(journal.job_of_key(&key(1)).await, Ok(None));
         for job in 1..=3 {
             journal.commit(accepted(generation, job)).await.expect("committed");
         }
         let over = Batch { generation, finished: vec![finished(1), finished(2)], ..Batch::default() };
         journal.commit(over).await.expect("committed");
-        let (journal, recovered) = reopen(journal, dir.path()).await;
+        let (journal, recovered) = place.reopen(journal).await;
         assert_eq!(recovered.live, [submission(3)]);
         for job in 1..=3 {
             assert_eq!(journal.job_of_key(&key(job)).await, Ok(Some((JobId(job), 1000))));
@@ -137,9 +133,8 @@ fn queued_batches_are_written_after_the_handle_is_dropped() {
 
 #[test]
 fn commits_wait_while_too_much_is_queued() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+    on_both(async |place| {
+        let (journal, Recovered { generation, .. }) = place.open().await;
         let mut pending = Vec::new();
         for _ in 0..QUEUE_ROOM {
             pending.push(journal.commit(Batch { generation, ..Batch::default() }));
@@ -149,7 +144,7 @@ fn commits_wait_while_too_much_is_queued() {
         let answered = pending.remove(0);
         tokio::select! {
             biased;
-            answer = answered => answer.expect("committed"),
+            answer = answered => drop(answer.expect("committed")),
             () = std::future::ready(()) => panic!("there is room, but the first batch is not answered"),
         }
     });

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use limo_journal::{
-    BALLAST_BYTES, BallastError, Batch, CommitError, Journal, NoRoom, OpenError, Recovered, Submission,
+    BALLAST_BYTES, BallastError, Batch, CommitError, Journal, NoRoom, OpenError, Opening, Recovered, Submission,
 };
 
 use limo_model::JobId;
@@ -219,7 +219,10 @@ fn a_new_or_restored_journal_is_refused_on_a_full_disk() {
         journal.close().await;
         fs::remove_file(state_dir(&disk).join("ballast")).expect("removed");
         disk.fill();
-        let error = Journal::open_restored(&state_dir(&disk)).await.map(|_| ()).expect_err("no room");
+        let error = Journal::open_as(&state_dir(&disk), Opening { restored: true, cluster: None })
+            .await
+            .map(|_| ())
+            .expect_err("no room");
         assert!(matches!(error, OpenError::FullAndUnwritten { .. }), "{error}");
         fs::remove_file(state_dir(&disk).join("journal.db")).expect("removed");
         disk.fill();

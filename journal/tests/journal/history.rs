@@ -3,7 +3,7 @@
 use limo_journal::{Batch, FinishedFilter, FinishedQuery, FinishedRow, JobSum, Journal, ReadingRow, Recovered, SumBy};
 use limo_model::{Drawn, Energy, JobId, Money, Power, Span};
 
-use crate::{at, finished, run, set_back, submission};
+use crate::{Place, at, finished, on_both, run, set_back, submission};
 
 /// Makes jobs of two users, with two names and two nodes, one end a second; the last two end at the same time. Job 5
 /// never ran.
@@ -37,8 +37,8 @@ fn rows() -> Vec<FinishedRow> {
     (1..=7).map(row).collect()
 }
 
-async fn journal_of_rows(dir: &std::path::Path) -> Journal {
-    let (journal, Recovered { generation, .. }) = Journal::open(dir).await.expect("a new journal");
+async fn journal_of_rows(place: &Place) -> Journal {
+    let (journal, Recovered { generation, .. }) = place.open().await;
     let mut submissions: Vec<_> = (1..=7).map(submission).collect();
     submissions[2].uid = 7;
     submissions[4].uid = 7;
@@ -74,9 +74,8 @@ async fn check_filters(journal: &Journal) {
 
 #[test]
 fn filters_and_parts() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let journal = journal_of_rows(dir.path()).await;
+    on_both(async |place| {
+        let journal = journal_of_rows(place).await;
         assert_eq!(journal.finished(FinishedQuery::newest(1)).await, Ok(vec![rows().remove(6)]));
         check_filters(&journal).await;
         // The list is read in parts of two. One part begins between two equal ends.
@@ -98,9 +97,8 @@ fn filters_and_parts() {
 
 #[test]
 fn sums() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let journal = journal_of_rows(dir.path()).await;
+    on_both(async |place| {
+        let journal = journal_of_rows(place).await;
         let sum = |key: &str, jobs: &[i64]| {
             let energy =
                 |keep: fn(&i64) -> bool| Energy::from_mj(jobs.iter().copied().filter(keep).map(|job| 10 * job).sum());
@@ -137,9 +135,8 @@ fn sums() {
 /// Checks that a sum contains the known costs only.
 #[test]
 fn an_unknown_cost_is_not_zero() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+    on_both(async |place| {
+        let (journal, Recovered { generation, .. }) = place.open().await;
         let money = |micro: Option<i64>| micro.map(Money::from_micro);
         let mut known = rows();
         known.truncate(2);
@@ -160,9 +157,8 @@ fn an_unknown_cost_is_not_zero() {
 
 #[test]
 fn readings_of_nodes_are_summed() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+    on_both(async |place| {
+        let (journal, Recovered { generation, .. }) = place.open().await;
         let row = |node: &str, minute: i64, watts: i64| {
             let (mean, seen) = (Power::from_watts(watts), Span::from_secs(60));
             let at = at(minute * 60_000);
@@ -184,10 +180,10 @@ fn readings_of_nodes_are_summed() {
 #[test]
 fn a_journal_of_before_gets_the_columns() {
     run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        journal_of_rows(dir.path()).await.close().await;
-        set_back(dir.path(), "UPDATE finished SET report = 'no JSON' WHERE job = 7").await;
-        let (journal, _) = Journal::open(dir.path()).await.expect("the journal opens again");
+        let place = Place::file();
+        journal_of_rows(&place).await.close().await;
+        set_back(place.dir(), "UPDATE finished SET report = 'no JSON' WHERE job = 7").await;
+        let (journal, _) = place.open().await;
         let row = FinishedRow { measured: None, ..rows().remove(3) };
         assert_eq!(journal.finished_job(JobId(4)).await, Ok(Some(row)));
         let opaque = journal.finished_job(JobId(7)).await.expect("readable").expect("a row");

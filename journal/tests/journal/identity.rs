@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use limo_journal::{Batch, Journal, NodeRow, Recovered};
+use limo_journal::{Batch, Journal, NodeRow, Opening, Recovered};
 use limo_model::{ClusterId, Incarnation};
 
-use crate::{accepted, reopen, run, set_back};
+use crate::{accepted, on_both, reopen, run, set_back};
 
 async fn opened(dir: &Path) -> (Journal, Recovered) {
     Journal::open(dir).await.expect("a journal")
@@ -38,7 +38,8 @@ fn a_restored_copy_begins_a_new_incarnation_of_the_same_cluster_once() {
         assert_eq!(again.journal, restored.journal);
         copy.close().await;
 
-        let (copy, by_hand) = Journal::open_restored(elsewhere.path()).await.expect("a journal");
+        let (copy, by_hand) =
+            Journal::open_as(elsewhere.path(), Opening { restored: true, cluster: None }).await.expect("a journal");
         assert_eq!(by_hand.journal.cluster, first.journal.cluster);
         assert_ne!(by_hand.journal.incarnation, restored.journal.incarnation);
         copy.close().await;
@@ -47,17 +48,16 @@ fn a_restored_copy_begins_a_new_incarnation_of_the_same_cluster_once() {
 
 #[test]
 fn an_empty_journal_gets_the_id_of_its_cluster_and_others_keep_theirs() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let open = |id| Journal::open_of(dir.path(), ClusterId([id; 16]));
-        let (journal, first) = open(7).await.expect("a journal");
+    on_both(async |place| {
+        let open = |id| place.open_as(Opening { cluster: Some(ClusterId([id; 16])), restored: false });
+        let (journal, first) = open(7).await;
         assert_eq!(first.journal.cluster, ClusterId([7; 16]));
         journal.close().await;
-        let (journal, empty) = open(8).await.expect("a journal");
+        let (journal, empty) = open(8).await;
         assert_eq!(empty.journal.cluster, ClusterId([8; 16]), "it has nothing that belongs to a cluster");
         journal.commit(accepted(empty.generation, 1)).await.expect("written");
         journal.close().await;
-        let (journal, kept) = open(9).await.expect("a journal");
+        let (journal, kept) = open(9).await;
         assert_eq!(kept.journal.cluster, ClusterId([8; 16]));
         journal.close().await;
     });
@@ -65,9 +65,8 @@ fn an_empty_journal_gets_the_id_of_its_cluster_and_others_keep_theirs() {
 
 #[test]
 fn nodes_and_kept_texts_are_part_of_the_batch() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, Recovered { generation, .. }) = opened(dir.path()).await;
+    on_both(async |place| {
+        let (journal, Recovered { generation, .. }) = place.open().await;
         let batch = |nodes: Vec<NodeRow>, text: &str| {
             let kept = BTreeMap::from([("prices".to_owned(), text.to_owned())]);
             Batch { generation, nodes, kept, ..Batch::default() }
@@ -76,7 +75,7 @@ fn nodes_and_kept_texts_are_part_of_the_batch() {
         journal.commit(batch(vec![node("n1", "new")], "[2]")).await.expect("committed");
         let stale = Batch { generation: generation - 1, ..batch(vec![node("n2", "b")], "[3]") };
         journal.commit(stale).await.expect_err("of a generation that is over");
-        let (journal, recovered) = reopen(journal, dir.path()).await;
+        let (journal, recovered) = place.reopen(journal).await;
         let nodes: Vec<NodeRow> = recovered.nodes.into_values().collect();
         assert_eq!(nodes, [node("..", "b"), node("n1", "new")]);
         assert_eq!(recovered.kept, BTreeMap::from([("prices".to_owned(), "[2]".to_owned())]));

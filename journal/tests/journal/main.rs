@@ -8,13 +8,17 @@ mod full_disk;
 mod history;
 mod identity;
 mod kill;
+mod place;
 mod readings;
 mod refusals;
 mod sequences;
+mod server;
+mod transfer;
 
 use limo_journal::{Batch, Entry, FinishedRow, Journal, Recovered, Submission};
 use limo_model::{Energy, JobId, Money, Time};
 use limo_sched::Event;
+use place::{Place, on_both};
 use sqlx::{ConnectOptions, Connection};
 
 /// Runs a test on a runtime of one thread, shared with the journal.

@@ -3,7 +3,7 @@
 use limo_journal::{Batch, Journal, ReadingRow, Recovered, StateRow, StateSum};
 use limo_model::{Drawn, Energy, NodeActivity, Power, Span};
 
-use crate::{at, entry, reopen, run, set_back};
+use crate::{at, entry, on_both, run, set_back};
 
 /// Makes a row of the minute that begins at `minute`, observed from its second `since` on for ten seconds.
 fn row(node: &str, minute: i64, since: i64, watts: i64) -> ReadingRow {
@@ -19,14 +19,13 @@ fn batch(generation: u64, readings: Vec<ReadingRow>) -> Batch {
 
 #[test]
 fn they_come_back_by_node_and_time_also_after_a_restart() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+    on_both(async |place| {
+        let (journal, Recovered { generation, .. }) = place.open().await;
         // More rows than one statement takes.
         let rows = (0..1100).flat_map(|minute| [row("n1", minute, 0, 40), row("", minute, 0, 90)]).collect();
         journal.commit(Batch { entries: vec![entry(1)], ..batch(generation, rows) }).await.expect("committed");
         journal.commit(batch(generation, vec![row("n2", 7, 0, 50)])).await.expect("committed");
-        let (journal, recovered) = reopen(journal, dir.path()).await;
+        let (journal, recovered) = place.reopen(journal).await;
         assert_eq!(recovered.entries, [entry(1)]);
         let all = |minutes: (i64, i64)| (at(minutes.0 * 60_000), at(minutes.1 * 60_000));
         let found = journal.readings("n1", all((5, 9)), 100).await.expect("readable");
@@ -49,9 +48,8 @@ fn they_come_back_by_node_and_time_also_after_a_restart() {
 /// Checks that a master that restarted within an interval has its own row for its part.
 #[test]
 fn parts_of_an_interval_are_one_and_the_same_part_counts_once() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+    on_both(async |place| {
+        let (journal, Recovered { generation, .. }) = place.open().await;
         for row in [row("n1", 1, 0, 40), row("n1", 1, 0, 40), row("n1", 1, 30, 60)] {
             journal.commit(batch(generation, vec![row])).await.expect("committed");
         }
@@ -88,9 +86,8 @@ fn a_journal_of_before_gets_the_table() {
 
 #[test]
 fn states_of_nodes_are_summed_up_also_of_several_processes() {
-    run(async {
-        let dir = tempfile::tempdir().expect("a directory");
-        let (journal, Recovered { generation, .. }) = Journal::open(dir.path()).await.expect("a new journal");
+    on_both(async |place| {
+        let (journal, Recovered { generation, .. }) = place.open().await;
         let row = |node: &str, state, (hour, since): (i64, i64), secs: i64| StateRow {
             at: at(hour * 3_600_000),
             node: node.into(),
@@ -111,7 +108,7 @@ fn states_of_nodes_are_summed_up_also_of_several_processes() {
         // A later row of the same process replaces the earlier one; that of another process is added.
         let states = vec![row("a", idle, (0, 0), 60), row("a", idle, (0, 7), 1)];
         journal.commit(Batch { states, ..batch(generation, Vec::new()) }).await.expect("committed");
-        let (journal, recovered) = reopen(journal, dir.path()).await;
+        let (journal, recovered) = place.reopen(journal).await;
         let sums = async |nodes: &[&str], range| {
             let nodes = nodes.iter().map(|node| (*node).to_owned()).collect();
             let sums = journal.states(nodes, range).await.expect("readable");

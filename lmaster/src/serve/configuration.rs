@@ -25,14 +25,15 @@ impl Configuration {
             tracing::error!(error = format!("{error:#}"), "the log filter stays unchanged");
         }
         let fixed = |settings: &ProgramSettings| {
-            let ProgramSettings { socket, listen, web, admin_group, connections, tls, state_dir, grid, .. } =
-                settings.clone();
+            let ProgramSettings {
+                socket, listen, web, admin_group, connections, tls, state_dir, journal, grid, ..
+            } = settings.clone();
             let (log_format, heartbeat) = (settings.log_format, settings.heartbeat);
-            ((socket, listen, web), admin_group, connections, tls, state_dir, grid, log_format, heartbeat)
+            ((socket, listen, web), admin_group, connections, tls, (state_dir, journal), grid, log_format, heartbeat)
         };
         if fixed(&settings) != fixed(&self.settings) || settings.feeds != self.settings.feeds {
             tracing::warn!(
-                "socket, listen, web, admin_group, [tls], [connections], state_dir, log_format, heartbeat, [[grid]] and feeds change only with a \
+                "socket, listen, web, admin_group, [tls], [connections], state_dir, journal, log_format, heartbeat, [[grid]] and feeds change only with a \
                  restart"
             );
         }

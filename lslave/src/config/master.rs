@@ -6,9 +6,12 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use anyhow::{Context, anyhow, bail};
 use limo_proto::{Endpoint, SYSTEM_SOCKET};
 
-/// Resolves the master's address. Without certificates the identity of other machines cannot be checked, so only this
+/// Resolves the address of the master, or of several masters after commas. Without certificates the identity of other machines cannot be checked, so only this
 /// machine is allowed.
 pub fn endpoint(master: &str) -> anyhow::Result<Endpoint> {
+    if let several @ [_, _, ..] = &*Endpoint::list(master) {
+        return Ok(Endpoint::any_of(several.iter().map(|one| endpoint(one)).collect::<anyhow::Result<_>>()?)?);
+    }
     if Endpoint::is_unix(master) || Endpoint::is_tls(master) {
         return Ok(master.parse()?);
     }

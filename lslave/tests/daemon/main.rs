@@ -6,6 +6,7 @@ mod caps;
 mod chip;
 mod config;
 mod deploy;
+mod deposed;
 mod emulated;
 #[path = "../../../power/tests/fake/mod.rs"]
 mod fake;

@@ -162,6 +162,14 @@ impl Master {
         }
     }
 
+    /// Greets the next caller; returns true if it hangs up then, without a word.
+    pub async fn is_turned_down(&self) -> bool {
+        let (stream, _) = within(self.listener.accept()).await.expect("a connection");
+        let greeted = accept(stream, PATIENCE, self.identity).await.expect("a node");
+        let mut connection = greeted.into_connection::<NodeToMaster, MasterToNode>();
+        !matches!(within(connection.reader.receive()).await, Ok(Some(_)))
+    }
+
     /// Accepts and registers the next connection.
     pub async fn welcome(&self) -> (Session, New) {
         let (mut session, new) = self.greet().await;

@@ -56,6 +56,7 @@ async fn impostor(endpoint: Endpoint) -> Result<()> {
         Endpoint::Unix(path) => Listener::Unix(UnixListener::bind(path).context("cannot bind the socket")?),
         Endpoint::Loopback(address) => Listener::Tcp(TcpListener::bind(address).await.context("cannot bind the port")?),
         Endpoint::Tls(_) => anyhow::bail!("an impostor has no certificate"),
+        Endpoint::AnyOf(_) => anyhow::bail!("an impostor listens at one place"),
     };
     println!("listening");
     loop {

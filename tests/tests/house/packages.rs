@@ -46,7 +46,10 @@ const HOUSE: [(&str, &[&str]); 32] = [
     ("containment", &["shepherd"]),
     ("lshepherd", &["shepherd", "containment"]),
     ("node", &["model", "proto", "power", "shepherd"]),
-    ("lslave", &["model", "identity", "program", "node", "proto", "power", "owner", "shepherd", "containment"]),
+    (
+        "lslave",
+        &["model", "identity", "files", "program", "node", "proto", "power", "owner", "shepherd", "containment"],
+    ),
     ("lrun", &["model", "proto", "client"]),
     ("lq", &["model", "proto", "client"]),
     ("lslurm", &["model", "proto", "client"]),
