@@ -1,5 +1,6 @@
 //! `srun`: runs a command by `lrun`, as a step inside of a job, and else as a job of its own.
 
+mod cpu_bind;
 mod multi_prog;
 
 use std::os::unix::process::CommandExt;
@@ -71,6 +72,11 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     };
     if let Some(name) = own.get("job-name") {
         job.option("--job-name", name);
+    }
+    if let Some(value) = own.get("cpu-bind") {
+        let (bind, warning) = cpu_bind::read(value)?;
+        bind.into_iter().for_each(|bind| job.option("--cpu-bind", bind.to_string()));
+        job.warnings.extend(warning);
     }
     let flags = FLAGS.iter().filter(|(name, _)| own.has(name)).map(|(_, option)| *option);
     let usual = |option: &&str| match is_step {
