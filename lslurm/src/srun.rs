@@ -66,7 +66,8 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
             Some(text) => (step_from_outside(&own, &text, &master).await?, true),
             None => {
                 let options = JobOptions([from_environment("SLURM_", variable), own.0.clone()].concat());
-                (options.translate(&master).await?, false)
+                let translated = options.translate(&master).await;
+                (translated.map_err(|failure| failure.as_slurm("srun", "Unable to allocate resources"))?, false)
             }
         },
     };
@@ -92,7 +93,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         false => command,
     };
     let mut program = lrun(&master);
-    program.args(&job.options).arg("--").args(command);
+    program.arg("--as-srun").args(&job.options).arg("--").args(command);
     program.envs(job.variables.iter().map(|(name, value)| (name, value)));
     Err(Failure::new(format_args!("cannot run lrun: {}", program.exec())))
 }

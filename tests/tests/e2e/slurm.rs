@@ -94,6 +94,28 @@ fn jobs_are_listed_held_released_and_cancelled_as_by_slurm() {
 }
 
 #[test]
+fn sacct_finds_tasks_by_their_raw_numbers() {
+    let cluster = Setup::nodes(1, 1).start();
+    let submitter = cluster.submitter();
+    let array = slurm(submitter, &["sbatch", "--parsable", "-a", "3,5", "--wrap", "sleep 1000"]).succeeded();
+    let array: u64 = array.trim().parse().expect("a number");
+    let (first, second) = (array + 1, array + 2);
+    until("the first task runs", || (submitter.state(first) == "running").then_some(()));
+    let shown = |job: u64| {
+        let line = ["sacct", "-nXP", "-j", &job.to_string(), "-o", "JobID,JobIDRaw,State"];
+        slurm(submitter, &line).succeeded()
+    };
+    assert_eq!(shown(first), format!("{array}_3|{first}|RUNNING\n"));
+    assert_eq!(shown(second), format!("{array}_5|{second}|PENDING\n"));
+    assert_eq!(shown(array + 3), "", "the array has two tasks");
+    slurm(submitter, &["scancel", &array.to_string()]).succeeded();
+    submitter.wait(array);
+    let by = format!("CANCELLED by {}", nix::unistd::getuid());
+    assert_eq!(shown(first), format!("{array}_3|{first}|{by}\n"));
+    assert_eq!(shown(second), format!("{array}_5|{second}|{by}\n"));
+}
+
+#[test]
 fn time_limits_of_running_jobs_are_changed_also_after_restarts() {
     let mut cluster = Setup::nodes(1, 2).start();
     let submitter = cluster.submitter().clone();
