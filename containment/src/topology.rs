@@ -89,8 +89,12 @@ impl Topology {
 
     /// Returns the free ones of each domain, in the order in which they are chosen.
     fn parts(&self, free: &Cores, domain: Domain) -> Vec<Vec<u32>> {
-        let threads =
-            |core, cores: &mut dyn Iterator<Item = u32>| cores.filter(|cpu| self.spot(*cpu).core == core).count();
+        let threads = |cores: &mut dyn Iterator<Item = u32>| {
+            let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+            cores.for_each(|cpu| *counts.entry(self.spot(cpu).core).or_default() += 1);
+            counts
+        };
+        let (free_threads, all_threads) = (threads(&mut free.numbers()), threads(&mut self.0.keys().copied()));
         let mut parts: BTreeMap<_, Vec<u32>> = BTreeMap::new();
         for cpu in free.numbers() {
             parts.entry(self.spot(cpu).domain(domain)).or_default().push(cpu);
@@ -98,8 +102,7 @@ impl Topology {
         for part in parts.values_mut() {
             part.sort_by_cached_key(|cpu| {
                 let spot = self.spot(*cpu);
-                let is_partial =
-                    threads(spot.core, &mut free.numbers()) < threads(spot.core, &mut self.0.keys().copied());
+                let is_partial = free_threads.get(&spot.core) < all_threads.get(&spot.core);
                 (is_partial, spot, *cpu)
             });
         }

@@ -2,6 +2,7 @@
 
 mod binding;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -39,6 +40,8 @@ pub struct Groups {
     binds_all: bool,
     /// CPUs of this machine.
     cpus: u32,
+    /// Attempts of an earlier daemon whose cores are not known yet.
+    found: BTreeSet<Handle>,
 }
 
 /// The hold on the processes of a launch.
@@ -62,7 +65,8 @@ impl Groups {
     ) -> anyhow::Result<Self> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get().try_into().unwrap_or(u32::MAX));
         let instance = instance.to_owned();
-        let mut groups = Self { settings, instance, subtree: None, binding: None, binds_all: false, cpus };
+        let mut groups =
+            Self { settings, instance, subtree: None, binding: None, binds_all: false, cpus, found: BTreeSet::new() };
         groups.subtree = groups.find()?;
         let units = spec.units.iter().filter(|unit| unit.kind == UnitKind::Cpu);
         let cores = units.fold(0_u32, |sum, unit| sum.saturating_add(unit.cores));
@@ -131,7 +135,7 @@ impl Groups {
         let bound = self.choose(exec, (cores, of), in_use)?;
         let by_groups = self.binds_all && self.binding.as_ref().is_some_and(|binding| binding.by_groups);
         match &of_job {
-            // A step shares the cores of its job with the other steps, within its number of them.
+            // The group of a step has the cores of its job, within its number of them.
             Some(of_job) if by_groups => {
                 limits.cores = of_job.cores()?;
                 limits.cpus = Some(cores).filter(|cores| *cores > 0);
@@ -173,15 +177,20 @@ impl Groups {
 
     /// Notes the cores of a job that an earlier daemon has launched, by its group.
     pub fn keep(&mut self, handle: Handle, claim: Claim) {
+        self.found.insert(handle);
         let Some((group, binding)) = self.of(claim).zip(self.binding.as_mut()) else { return };
         match group.cores() {
-            Ok(cores) => drop(cores.map(|cores| binding.keep(handle, (claim, None), cores, Some(group)))),
+            Ok(Some(cores)) => binding.keep(handle, (claim, None), cores, Some(group)),
+            Ok(None) => {}
             Err(error) => warn!(%claim, %error, "other jobs may get cores of this one"),
         }
     }
 
-    /// Notes the cores of a job that an earlier daemon has launched, by those of its process.
+    /// Notes the cores of a job that an earlier daemon has launched, by those of its process, unless its group has told.
     pub fn keep_running(&mut self, handle: Handle, claim: Claim, leader: i32) {
+        if !self.found.remove(&handle) {
+            return;
+        }
         let group = self.of(claim);
         let Some(binding) = self.binding.as_mut().filter(|binding| !binding.has(handle)) else { return };
         match Cores::of_process(leader) {

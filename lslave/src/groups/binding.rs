@@ -59,10 +59,13 @@ impl Binding {
         // A group that cannot be read may have processes.
         let has_processes = |group: &Group| !group.is_empty().unwrap_or(false);
         self.bound.retain(|handle, bound| in_use(*handle) || bound.group.as_ref().is_some_and(has_processes));
+        // A job that is not bound has no cores of its own for its steps.
+        let own = |of: Option<Claim>| of.and_then(|job| self.of(job));
+        let within = own(of);
+        let is_beside = |bound: &&Bound| within.map_or(own(bound.of).is_none(), |_| bound.of == of);
         let mut used = Cores::default();
-        self.bound.values().filter(|bound| bound.of == of).for_each(|bound| used.add(&bound.cores));
-        let all = of.map_or(Some(&self.all), |job| self.of(job)).unwrap_or(&self.all);
-        self.topology.choose(count, &all.without(&used))
+        self.bound.values().filter(is_beside).for_each(|bound| used.add(&bound.cores));
+        self.topology.choose(count, &within.unwrap_or(&self.all).without(&used))
     }
 
     /// Returns the cores of an attempt.

@@ -45,6 +45,19 @@ fn jobs_have_cores_of_their_own_without_control_groups() {
     jobs_have_cores_of_their_own(Setup::default().node("n1", &["--cpus", &count, "--bind-cores", "true"]).start());
 }
 
+#[test]
+fn jobs_are_bound_by_default_only_where_nothing_else_limits_their_cores() {
+    let Some(count) = several_cpus() else { return };
+    let allowed = ["sed", "-n", "s/Cpus_allowed_list:\\t//p", "/proc/self/status"];
+    let is_one_core = |options: &[&str]| {
+        let cluster = Setup::default().node("n1", options).start();
+        cluster.submitter().lrun(&allowed).succeeded().trim().parse::<u32>().is_ok()
+    };
+    assert!(is_one_core(&[]));
+    assert!(!is_one_core(&["--bind-cores", "false"]));
+    assert!(!is_one_core(&["--cpus", &count]), "several such nodes may share a machine");
+}
+
 /// Starts and ends jobs on a node that binds them, also after a restart of the node.
 fn jobs_have_cores_of_their_own(mut cluster: Cluster) {
     let submitter = cluster.submitter().clone();
