@@ -191,8 +191,10 @@ fn comments_and_constraints_of_jobs_are_kept_and_obeyed() {
     assert_eq!(slurm(submitter, &["squeue", "-h", "-j", &plain, "-o", "%k|%w"]).succeeded(), "(null)|(null)\n");
     let long = sbatch(&["--comment", &"x".repeat(1025)]);
     assert!(long.code == Some(1) && long.stderr.contains("1025 bytes; the limit is 1024"), "{long:?}");
+    let counted = sbatch(&["-C", "a*2"]);
+    assert!(counted.code == Some(1) && counted.stderr.contains("Invalid feature specification: a*2"), "{counted:?}");
     let both = sbatch(&["-C", "a&b"]);
-    assert!(both.code == Some(1) && both.stderr.contains("Invalid feature specification: a&b"), "{both:?}");
+    assert!(both.code == Some(1) && both.stderr.contains("no node has the hardware a&b"), "{both:?}");
     let unknown = sbatch(&["-C", "quantum"]);
     assert!(unknown.code == Some(1) && unknown.stderr.contains("quantum"), "{unknown:?}");
 }
