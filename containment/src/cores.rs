@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
+use crate::device;
 use crate::error::ContainError;
 
 /// Largest number of a CPU; kernels are built for at most 8192.
@@ -43,16 +44,45 @@ impl Cores {
         self.0.extend(&others.0);
     }
 
-    /// Returns the first `count` that are not `used`.
+    /// Returns their numbers, ascending.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().copied()
+    }
+
+    /// Returns a bit for each, as `sched_setaffinity(2)` takes them. CPUs that no kernel has are left out.
+    pub fn mask(&self) -> Vec<usize> {
+        let mut mask = Vec::new();
+        for core in self.0.iter().filter(|core| **core <= LAST) {
+            let (word, bit) = ((core / usize::BITS) as usize, core % usize::BITS);
+            if mask.len() <= word {
+                mask.resize(word + 1, 0);
+            }
+            mask[word] |= 1 << bit;
+        }
+        mask
+    }
+
+    /// Returns those that are not `used`.
+    pub fn without(&self, used: &Self) -> Self {
+        Self(self.0.difference(&used.0).copied().collect())
+    }
+
+    /// Returns the CPUs on which a process may run, none if it does not exist; 0 is this process.
     ///
     /// # Errors
-    /// If fewer are free.
-    pub fn first_free(&self, count: usize, used: &Self) -> Result<Self, ContainError> {
-        let free: BTreeSet<u32> = self.0.difference(&used.0).copied().collect();
-        if free.len() < count {
-            return Err(ContainError::TooFewCores { count, free: free.len() });
-        }
-        Ok(Self(free.into_iter().take(count).collect()))
+    /// If the kernel does not tell.
+    pub fn of_process(pid: i32) -> Result<Self, ContainError> {
+        let path = if pid == 0 { "/proc/self/status".into() } else { format!("/proc/{pid}/status") };
+        let path = Path::new(&path);
+        let text = device::read(path)?.unwrap_or_default();
+        let list = text.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        Self::parse(path, list.unwrap_or_default())
+    }
+}
+
+impl FromIterator<u32> for Cores {
+    fn from_iter<I: IntoIterator<Item = u32>>(cores: I) -> Self {
+        Self(cores.into_iter().collect())
     }
 }
 
@@ -99,11 +129,19 @@ mod tests {
     }
 
     #[test]
-    fn the_first_free_ones_are_taken() {
-        let mut used = cores("0,2");
-        assert_eq!(cores("0-5").first_free(2, &used).expect("enough"), cores("1,3"));
-        used.add(&cores("1,3-4"));
-        let error = cores("0-5").first_free(2, &used).expect_err("too few").to_string();
-        assert_eq!(error, "the job needs 2 cores of its own, and 1 is free");
+    fn a_mask_has_a_bit_for_each_core() {
+        assert_eq!(cores("").mask(), Vec::<usize>::new());
+        assert_eq!(cores("0,2-3").mask(), [0b1101]);
+        assert_eq!(cores("1,64").mask().len(), 128 / usize::BITS as usize);
+        assert_eq!([u32::MAX].into_iter().collect::<Cores>().mask(), Vec::<usize>::new());
+    }
+
+    #[test]
+    fn the_cores_of_this_process_are_those_that_the_kernel_counts() {
+        let own = Cores::of_process(0).expect("it runs");
+        let kernel = nix::sched::sched_getaffinity(nix::unistd::Pid::from_raw(0)).expect("it runs");
+        let kernel: Cores = (0..1024).filter(|cpu| kernel.is_set(*cpu as usize).expect("in range")).collect();
+        assert_eq!(own, kernel);
+        assert_eq!(own.without(&own), Cores::default());
     }
 }

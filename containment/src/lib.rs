@@ -15,6 +15,7 @@ mod kill;
 mod mounts;
 mod nested;
 mod subtree;
+mod topology;
 
 pub use cores::Cores;
 pub use error::ContainError;
@@ -22,3 +23,4 @@ pub use group::{Entry, Group, Usage};
 pub use hold::{hold, is_held};
 pub use mounts::{Controller, Mounts};
 pub use subtree::{Limits, Place, Strength, Subtree};
+pub use topology::{Domain, Topology};

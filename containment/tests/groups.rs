@@ -265,7 +265,7 @@ fn a_step_is_bound_within_the_cores_of_its_job() {
         let Some(all) = bench.subtree.cores().expect("readable") else {
             return skip(Requirement::ControlGroups, "no hierarchy of this kind binds to cores");
         };
-        let limits = Limits { cores: Some(all.first_free(1, &Default::default()).expect("one")), ..Limits::default() };
+        let limits = Limits { cores: Some(all.numbers().take(1).collect()), ..Limits::default() };
         let script = bench.subtree.make_job("7.1", &limits).expect("made");
         assert_eq!(script.cores().expect("readable"), limits.cores);
         let step = bench.subtree.make_step("7.1", "8.1", &limits).expect("made");
@@ -283,7 +283,7 @@ fn a_bound_group_has_its_own_cores() {
         let Some(all) = bench.subtree.cores().expect("readable") else {
             return skip(Requirement::ControlGroups, "no hierarchy of this kind binds to cores");
         };
-        let first = all.first_free(1, &Default::default()).expect("one");
+        let first = all.numbers().take(1).collect();
         let limits = |cores: &Cores| Limits { cores: Some(cores.clone()), ..Limits::default() };
         let group = bench.subtree.make("7.1", &limits(&first)).expect("made");
         assert_eq!(group.cores().expect("readable"), Some(first.clone()));

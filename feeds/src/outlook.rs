@@ -59,6 +59,12 @@ impl Outlook {
         prices.chain(carbon).chain([hour]).min()
     }
 
+    /// Returns the carbon intensity at `now`, if it is known or has a fallback.
+    pub fn intensity(&self, now: Time) -> Option<Intensity> {
+        let all = self.carbon(now)?;
+        all.into_iter().find(|stretch| stretch.from <= now && now < stretch.until).map(|stretch| stretch.value)
+    }
+
     /// Returns the known intensities; `None` if none is known for now. With later values only, the present would look
     /// cheaper than the future.
     fn carbon(&self, now: Time) -> Option<Vec<Stretch<Intensity>>> {

@@ -1,7 +1,7 @@
 //! A job as JSON.
 
 use limo_model::{Cores, Currency, JobEnd, Outcome, Tasks, Time};
-use limo_proto::{ArrayReport, JobReport, PackedTasks};
+use limo_proto::{ArrayReport, JobReport, PackedTasks, UsageReport};
 use serde::Serialize;
 
 use super::EstimateJson;
@@ -115,6 +115,34 @@ pub struct JobJson {
     licences: Vec<String>,
     account: Option<String>,
     qos: Option<String>,
+    /// Resources that a running job has used, if they were asked for and a node knows them.
+    used_so_far: Option<LiveUsageJson>,
+}
+
+/// Resources that a running job and its steps have used so far, on the nodes that know them.
+#[derive(Debug, Serialize)]
+pub struct LiveUsageJson {
+    nodes: u32,
+    nodes_answered: u32,
+    cpu_user_s: f64,
+    cpu_system_s: f64,
+    /// Present memory on these nodes together.
+    memory_bytes: u64,
+    /// Most memory on one of them until now.
+    memory_peak_bytes: u64,
+}
+
+impl From<&UsageReport> for LiveUsageJson {
+    fn from(report: &UsageReport) -> Self {
+        Self {
+            nodes: report.nodes,
+            nodes_answered: report.answered,
+            cpu_user_s: report.sum.user_cpu.secs(),
+            cpu_system_s: report.sum.system_cpu.secs(),
+            memory_bytes: report.sum.memory.bytes(),
+            memory_peak_bytes: report.most.bytes(),
+        }
+    }
 }
 
 /// Packed tasks: their number, and those on each of the job's nodes.
@@ -179,7 +207,12 @@ pub struct JobsJson {
 impl JobsJson {
     /// Converts jobs. `clock` formats the times in reasons.
     pub fn new(jobs: &[JobReport], clock: &Clock) -> Self {
-        Self { schema: super::SCHEMA, jobs: jobs.iter().map(|job| JobJson::new(job, clock)).collect() }
+        Self::of(jobs.iter().map(|job| JobJson::new(job, clock)).collect())
+    }
+
+    /// Makes a list of converted jobs.
+    pub fn of(jobs: Vec<JobJson>) -> Self {
+        Self { schema: super::SCHEMA, jobs }
     }
 }
 
@@ -271,6 +304,14 @@ impl JobJson {
             licences: job.licences.iter().map(ToString::to_string).collect(),
             account: job.account.clone(),
             qos: job.qos.clone(),
+            used_so_far: None,
         }
+    }
+
+    /// Adds the resources that a running job has used so far, unless no node knows them.
+    #[must_use]
+    pub fn with_usage(mut self, report: Option<&UsageReport>) -> Self {
+        self.used_so_far = report.filter(|report| report.answered > 0).map(LiveUsageJson::from);
+        self
     }
 }

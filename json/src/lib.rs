@@ -22,7 +22,7 @@ pub use energy::{EnergyJson, is_of_nodes};
 pub use estimate::CandidateJson;
 use estimate::EstimateJson;
 pub use explanation::ExplanationJson;
-pub use job::{JobJson, JobsJson};
+pub use job::{JobJson, JobsJson, LiveUsageJson};
 pub use node::{NodeDetailJson, NodeJson, NodesJson};
 pub use used::Used;
 

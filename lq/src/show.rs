@@ -1,9 +1,9 @@
 //! `lq show`: prints everything about a job, one fact a line.
 
-use limo_client::json::JobsJson;
+use limo_client::json::{JobJson, JobsJson};
 use limo_client::{
-    Align, Clock, Failure, Master, Table, Used, answer, answer_json, dependencies, elapsed, end_in_words, exit,
-    job_label, marked, or_dash, plain,
+    Align, Clock, Failure, Master, Session, Table, Used, answer, answer_json, dependencies, elapsed, end_in_words,
+    exit, job_label, marked, or_dash, plain,
 };
 use limo_model::{Allowance, Evictions, Memory, WhenUsed, host_list};
 use limo_proto::{JobReport, JobState, PackedTasks, Selector, UsageQuery, UsageReport};
@@ -21,24 +21,30 @@ pub async fn run(which: &[Selector], json: bool, master: &Master) -> Result<u8, 
         let job = session.job(id).await?;
         let steps = session.steps(&job).await?;
         if json {
-            jobs.extend([job].into_iter().chain(steps));
+            for job in [job].into_iter().chain(steps) {
+                let usage = usage(&mut session, &job).await;
+                jobs.push(JobJson::new(&job, &clock).with_usage(usage.as_ref()));
+            }
         } else {
-            let so_far = match job.state {
-                // An older master does not know the question.
-                JobState::Running | JobState::Suspended => {
-                    session.ask(UsageQuery(id)).await.map_or_else(|_| String::new(), |report| used_so_far(&report))
-                }
-                _ => String::new(),
-            };
+            let so_far = usage(&mut session, &job).await.map_or_else(String::new, |report| used_so_far(&report));
             texts.push(facts(&job, &clock) + &so_far + &steps_of(&steps, &clock));
         }
     }
     if json {
-        answer_json(&JobsJson::new(&jobs, &clock))?;
+        answer_json(&JobsJson::of(jobs))?;
     } else {
         answer(&texts.join("\n"))?;
     }
     Ok(exit::DONE)
+}
+
+/// Asks for the resources that a running job has used so far.
+async fn usage(session: &mut Session, job: &JobReport) -> Option<UsageReport> {
+    match job.state {
+        // An older master does not know the question.
+        JobState::Running | JobState::Suspended => session.ask(UsageQuery(job.job)).await.ok(),
+        _ => None,
+    }
 }
 
 /// Formats the resources that a running job and its steps have used; empty if no node knows them.

@@ -199,6 +199,9 @@ pub struct HowArgs {
     /// Report only errors of Limo
     #[arg(short = 'Q', long, conflicts_with = "verbose")]
     pub quiet: bool,
+    /// Speak of refusals in the words of srun, which has called this program
+    #[arg(long, hide = true)]
+    pub as_srun: bool,
 }
 
 /// Options for new jobs only. clap treats a structure of options as a group with its name.

@@ -1,14 +1,13 @@
 //! Advice about options of `srun` and `sbatch` that `lrun` does not have.
 
 /// Forms of each option, and the advice.
-const OPTIONS: [(&[&str], &str); 13] = [
+const OPTIONS: [(&[&str], &str); 12] = [
     (&["--clusters", "-M"], "write `--master ENDPOINT` to reach another cluster"),
     (&["--cpus-per-task"], "write `--cores N`"),
-    (&["--cpu-bind"], "Limo does not pin tasks to cores"),
     (&["--cpu-freq"], "Limo chooses caps itself; `lq explain JOB` shows them"),
     (&["--gpus-per-node"], "write `--gpus N`: the number per node"),
     (&["--gpus-per-task"], "write `--gpus N`: the number per node"),
-    (&["--hint"], "Limo does not pin tasks to cores"),
+    (&["--hint"], "write `--cpu-bind cores` to bind tasks to cores"),
     (&["--mem-per-cpu"], "write `--mem SIZE` for each node"),
     (&["--mpi"], "Limo starts the tasks of a job without MPI: call mpirun in the job"),
     (&["-q"], "write `--qos NAME`"),

@@ -40,12 +40,18 @@ impl GresArgs {
 /// Returns the types of hardware that the job may use; empty means all.
 ///
 /// # Errors
-/// If `--constraint` excludes the type of the accelerators.
+/// If `--constraint` excludes the type of the accelerators, or requests several types together.
 pub fn hardware(args: &Args) -> Result<Vec<String>, Failure> {
     let named = args.resources.constraint.as_ref().map(|list| list.0.clone()).unwrap_or_default();
     let Some(wanted) = args.accelerators.asked().and_then(|asked| asked.hardware.as_ref()) else {
         return Ok(named);
     };
+    if let [all] = &named[..]
+        && all.contains('&')
+    {
+        let text = format_args!("--constraint {all} already names the types of hardware of the nodes");
+        return Err(Failure::new(text).hint("write the number of accelerators alone: `--gpus 2`"));
+    }
     if !named.is_empty() && !named.contains(wanted) {
         let named = named.join("|");
         return Err(Failure::new(format_args!(
@@ -115,6 +121,9 @@ mod tests {
         };
         assert_eq!(of(&["--gpus", "2", "-C", "a100|k80"]), Ok(vec!["a100".to_owned(), "k80".to_owned()]));
         assert_eq!(of(&["--gpus", "k80:2", "-C", "a100|k80"]), Ok(vec!["k80".to_owned()]));
+        assert_eq!(of(&["--gpus", "2", "-C", "xeon&k80"]), Ok(vec!["xeon&k80".to_owned()]));
+        let twice = "--constraint xeon&k80 already names the types of hardware of the nodes";
+        assert_eq!(of(&["--gpus", "k80:2", "-C", "xeon&k80"]), Err(twice.to_owned()));
         assert!(of(&["--gpus", "p100:2", "-C", "a100|k80"]).is_err_and(|error| error.contains("excludes `p100`")));
     }
 }

@@ -57,6 +57,13 @@ fn main() -> ExitCode {
         };
     }
     match parse::<Args>(PROGRAM, foreign::instead) {
+        Ok(args) if args.how.as_srun => {
+            let action = match std::env::var("LIMO_JOB_ID") {
+                Ok(job) => format!("Unable to create step for job {job}"),
+                Err(_) => "Unable to allocate resources".to_owned(),
+            };
+            finish("srun", run(args).map_err(|failure| failure.as_slurm("srun", &action)))
+        }
         Ok(args) => finish(PROGRAM, run(args)),
         Err(code) => code,
     }

@@ -19,7 +19,7 @@ pub struct ResourceArgs {
     /// Do not use these nodes
     #[arg(short = 'x', long, value_name = "LIST", value_parser = hosts, hide = true)]
     pub exclude: Option<Hosts>,
-    /// Use only these types of hardware
+    /// Use only these types of hardware, or nodes that have all of them (a&b)
     #[arg(short = 'C', long, value_name = "HARDWARE[|HARDWARE]", value_parser = hardware, hide = true)]
     pub constraint: Option<Hosts>,
     /// Run in this reservation: on its nodes, in its time
@@ -55,8 +55,15 @@ fn hosts(text: &str) -> Result<Hosts, String> {
 }
 
 fn hardware(text: &str) -> Result<Hosts, String> {
-    let names = text.split('|').map(|name| check_name("hardware", name).map(|()| name.to_owned()));
-    names.collect::<Result<_, _>>().map(Hosts).map_err(|error| error.to_string())
+    let check = |name: &str| check_name("hardware", name).map(|()| name.to_owned()).map_err(|error| error.to_string());
+    match (text.contains('&'), text.contains('|')) {
+        (true, true) => Err("`&` and `|` cannot be combined: write `a&b` or `a|b`".to_owned()),
+        (true, false) => {
+            text.split('&').try_for_each(|name| check(name).map(drop))?;
+            Ok(Hosts(vec![text.to_owned()]))
+        }
+        (false, _) => text.split('|').map(check).collect::<Result<_, _>>().map(Hosts),
+    }
 }
 
 fn licences(text: &str) -> Result<LicenceList, String> {
@@ -69,4 +76,22 @@ fn queue(text: &str) -> Result<String, String> {
 
 fn reservation(text: &str) -> Result<String, String> {
     check_name("reservation", text).map(|()| text.to_owned()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constraints_are_alternatives_or_all_of_their_types() {
+        let check = |text: &str, expected: Result<&[&str], &str>| {
+            let expected = expected.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+            assert_eq!(hardware(text).map(|names| names.0), expected.map_err(str::to_owned), "{text}");
+        };
+        check("a", Ok(&["a"]));
+        check("a|b", Ok(&["a", "b"]));
+        check("a&b", Ok(&["a&b"]));
+        check("a&b|c", Err("`&` and `|` cannot be combined: write `a&b` or `a|b`"));
+        assert!(["", "a&", "|a", "a&b*2", "[a]"].iter().all(|text| hardware(text).is_err()));
+    }
 }

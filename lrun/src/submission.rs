@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use limo_client::{Clock, Failure};
+use limo_model::environment::CPU_BIND;
 use limo_model::{Conditions, Memory, Request, Step, Warning, application, check_name};
 use limo_proto::{BODY_LIMIT, ClientToMaster, Frame, Hold, Io, Launch, Origin, SendExec, WindowSize};
 use nix::sys::stat::{Mode, umask};
@@ -193,7 +194,8 @@ fn launch(args: &Args, work: Work, around: Surroundings) -> Result<Launch, Failu
         (variant.hardware.clone(), argv)
     });
     let mut environment = args.job.export.clone().unwrap_or_default().of(around.environment);
-    environment.retain(|(name, _)| name != COOKIE);
+    environment.retain(|(name, _)| name != COOKIE && name != CPU_BIND);
+    environment.extend(args.tasks.cpu_bind.map(|bind| (CPU_BIND.into(), bind.to_string().into())));
     if let Some(term) = term.filter(|(name, _)| !environment.iter().any(|(own, _)| own == name)) {
         environment.push(term);
     }
@@ -303,6 +305,17 @@ mod tests {
         };
         assert_eq!(env(None), []);
         assert_eq!(env(Some(WindowSize { rows: 24, columns: 80 })), [(b"TERM".to_vec(), b"vt100".to_vec())]);
+    }
+
+    #[test]
+    fn a_binding_is_that_of_its_own_command() {
+        let env = |options: &[&str]| {
+            let line = [&["lrun"], options, &["cg"]].concat();
+            submission_in(&line, around(&[(CPU_BIND, "numa")])).expect("a submission").launch.env
+        };
+        assert_eq!(env(&[]), [], "not that of another job");
+        let expected = [(b"LIMO_CPU_BIND".to_vec(), b"cores".to_vec())];
+        assert_eq!(env(&["--export", "NONE", "--cpu-bind", "cores"]), expected);
     }
 
     #[test]

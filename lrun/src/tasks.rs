@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use limo_client::Failure;
-use limo_model::{Arrange, Cores, NodeRange, Spread, Widths};
+use limo_model::{Arrange, Cores, CpuBind, NodeRange, Spread, Widths};
 use limo_proto::Parallel;
 
 use crate::args::Args;
@@ -31,6 +31,9 @@ pub struct TaskArgs {
     /// End the other tasks when one fails
     #[arg(short = 'K', long, hide = true)]
     pub kill_on_bad_exit: bool,
+    /// Bind each task to cores of its own, or to their sockets or NUMA nodes
+    #[arg(long, value_name = "none|cores|sockets|numa", hide = true)]
+    pub cpu_bind: Option<CpuBind>,
 }
 
 impl TaskArgs {

@@ -12,7 +12,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use limo_containment::Entry;
+use limo_containment::{Cores, Entry};
 use limo_shepherd::{FIRST_INHERITED, Identity, Plan, Step};
 use nix::fcntl::OFlag;
 use nix::libc;
@@ -68,6 +68,8 @@ struct Birth {
     terminal: bool,
     blocked: bool,
     no_new_privs: bool,
+    /// Mask of the CPUs to which it is bound; empty to leave it unbound.
+    cores: Vec<usize>,
     /// Descriptors in the order of their places: stdin, stdout, stderr, and from [`FIRST_INHERITED`] on.
     descriptors: Vec<OwnedFd>,
     /// Index of the first descriptor to close when the program begins.
@@ -151,6 +153,7 @@ pub fn begin(plan: Plan, descriptors: Vec<OwnedFd>, limits: Limits, entry: Optio
         terminal: plan.terminal,
         blocked: plan.blocked,
         no_new_privs: plan.no_new_privs,
+        cores: plan.cores.into_iter().collect::<Cores>().mask(),
         until_exec: descriptors.len() - plan.until_exec,
         descriptors,
         limits,
@@ -245,6 +248,10 @@ unsafe fn prepare(birth: &Birth) -> Done {
         for tasks in &birth.tasks {
             let own = c"0";
             check(Step::Group, call(libc::SYS_write, [tasks.as_raw_fd() as usize, own.as_ptr() as usize, 1, 0, 0]))?;
+        }
+        if !birth.cores.is_empty() {
+            let (size, mask) = (size_of_val(birth.cores.as_slice()), birth.cores.as_ptr() as usize);
+            check(Step::Cores, call(libc::SYS_sched_setaffinity, [0, size, mask, 0, 0]))?;
         }
         check(Step::Session, call(libc::SYS_setsid, [0; 5]))?;
         for (place, fd) in birth.descriptors.iter().enumerate() {

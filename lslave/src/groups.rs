@@ -2,17 +2,22 @@
 
 mod binding;
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use limo_containment::{ContainError, Controller, Group, Limits, Mounts, Place, Strength, Subtree, Usage, is_held};
-use limo_model::{Containment, Memory, NodeSpec, Part, Span, UnitKind};
+use limo_containment::{
+    ContainError, Controller, Cores, Group, Limits, Mounts, Place, Strength, Subtree, Usage, is_held,
+};
+use limo_model::{Containment, CpuBind, Memory, NodeSpec, Part, Span, UnitKind};
 use limo_proto::{DoExec, LiveUsage};
 use limo_shepherd::{Claim, Handle};
-use tracing::{info, warn};
+use tracing::{debug, info, warn};
 
 use crate::config::{CgroupChoice, ContainmentSettings};
+use crate::launch::cpu_bind;
 use binding::Binding;
+pub use binding::SYSTEM;
 
 /// The delegated group of `limo-jobs.service`.
 const UNIT: &str = "/system.slice/limo-jobs.service";
@@ -29,27 +34,49 @@ pub struct Groups {
     /// Name of the directory above the groups, unique on this machine.
     instance: String,
     subtree: Option<Subtree>,
-    /// `None` if jobs are not bound to cores.
+    /// `None` if the machine has fewer cores than the node.
     binding: Option<Binding>,
+    /// True if each job with cores is bound to its own; else only those which ask for it.
+    binds_all: bool,
     /// CPUs of this machine.
     cpus: u32,
+    /// Attempts of an earlier daemon whose cores are not known yet.
+    found: BTreeSet<Handle>,
+}
+
+/// The hold on the processes of a launch.
+pub struct Confinement {
+    /// `None` if containment is weak.
+    pub group: Option<Group>,
+    /// CPUs to which its processes are bound besides.
+    pub cores: Vec<u32>,
 }
 
 impl Groups {
-    /// Prepares the place of the groups.
+    /// Prepares the place of the groups. `is_machine` is true if the node has the cores of this machine, as found.
     ///
     /// # Errors
     /// If a group is configured and cannot be used, or jobs are to be bound to cores and cannot be.
-    pub fn open(settings: ContainmentSettings, instance: &str, spec: &NodeSpec) -> anyhow::Result<Self> {
+    pub fn open(
+        settings: ContainmentSettings,
+        instance: &str,
+        spec: &NodeSpec,
+        is_machine: bool,
+    ) -> anyhow::Result<Self> {
         let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get().try_into().unwrap_or(u32::MAX));
-        let mut groups = Self { settings, instance: instance.to_owned(), subtree: None, binding: None, cpus };
+        let instance = instance.to_owned();
+        let mut groups =
+            Self { settings, instance, subtree: None, binding: None, binds_all: false, cpus, found: BTreeSet::new() };
         groups.subtree = groups.find()?;
-        if groups.settings.bind_cores {
-            let units = spec.units.iter().filter(|unit| unit.kind == UnitKind::Cpu);
-            let cores = units.fold(0_u32, |sum, unit| sum.saturating_add(unit.cores));
-            let binding = Binding::new(groups.subtree.as_ref(), cores);
-            groups.binding = Some(binding.context("`bind_cores` of [containment] is not possible")?);
-        }
+        let units = spec.units.iter().filter(|unit| unit.kind == UnitKind::Cpu);
+        let cores = units.fold(0_u32, |sum, unit| sum.saturating_add(unit.cores));
+        let binding = Binding::new(groups.subtree.as_ref(), cores);
+        // Nothing else keeps a job to its number of cores.
+        groups.binds_all = groups.settings.bind_cores.unwrap_or(is_machine && !groups.containment().cpu);
+        groups.binding = match groups.settings.bind_cores {
+            Some(true) => Some(binding.context("`bind_cores` of [containment] is not possible")?),
+            _ => binding.inspect_err(|error| debug!("jobs are not bound to cores: {error:#}")).ok(),
+        };
         info!("{}", groups.containment());
         if let Some(error) = groups.subtree.as_ref().and_then(Subtree::refusal) {
             warn!(%error, "jobs do not have all limits of control groups");
@@ -59,7 +86,8 @@ impl Groups {
 
     fn find(&self) -> anyhow::Result<Option<Subtree>> {
         let mounts = Mounts::find()?;
-        let controllers = if self.settings.bind_cores { &Controller::ALL[..] } else { &Controller::UNBOUND };
+        let controllers =
+            if self.settings.bind_cores == Some(true) { &Controller::ALL[..] } else { &Controller::UNBOUND };
         let open = |place| Subtree::open(&mounts, place, &self.instance, controllers);
         match &self.settings.cgroup {
             CgroupChoice::Off => Ok(None),
@@ -86,47 +114,88 @@ impl Groups {
         })
     }
 
-    /// Makes the group of a launch; `None` if containment is weak. Other launches that no shepherd has answered are
-    /// `launching`.
+    /// Makes the group of a launch, and chooses its cores. Cores of other launches are `in_use` if no shepherd has
+    /// answered them, or one holds them.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If the group cannot be made.
     pub fn make(
         &mut self,
         exec: &DoExec,
         handle: Handle,
         spec: &NodeSpec,
-        is_launching: impl Fn(Handle) -> bool,
-    ) -> Result<Option<Group>, ContainError> {
+        in_use: impl Fn(Handle) -> bool,
+    ) -> Result<Confinement, ContainError> {
         let most = self.settings.max_processes;
         let (cores, memory) = asked(exec, spec);
         let mut limits = Limits { memory: Some(memory).filter(|memory| *memory > 0), ..Limits::default() };
         limits.processes = Some(most.into());
-        let of_job = exec.step.and_then(|of| self.of(Claim { job: of.job.0, attempt: of.attempt.0 }));
-        match (&mut self.binding, &of_job) {
-            // A step shares the cores of its job with the other steps, within its number of them.
-            (Some(_), Some(of_job)) => {
+        let of = exec.step.map(|of| Claim { job: of.job.0, attempt: of.attempt.0 });
+        let of_job = of.and_then(|of| self.of(of));
+        let bound = self.choose(exec, (cores, of), in_use)?;
+        let by_groups = self.binds_all && self.binding.as_ref().is_some_and(|binding| binding.by_groups);
+        match &of_job {
+            // The group of a step has the cores of its job, within its number of them.
+            Some(of_job) if by_groups => {
                 limits.cores = of_job.cores()?;
                 limits.cpus = Some(cores).filter(|cores| *cores > 0);
             }
-            (Some(binding), None) if cores > 0 => {
-                limits.cores = Some(binding.choose(cores as usize, is_launching)?);
-            }
+            _ if by_groups && bound.is_some() => limits.cores.clone_from(&bound),
             // A job that may use all CPUs of the machine needs no limit of them.
             _ => limits.cpus = Some(cores).filter(|cores| *cores > 0 && *cores < self.cpus),
         }
         let group = self.make_limited(exec, &limits)?;
-        if let (Some(binding), Some(cores), Some(group), None) = (&mut self.binding, limits.cores, &group, of_job) {
-            binding.keep(handle, cores, group.clone());
+        let affinity = bound.as_ref().filter(|_| limits.cores.as_ref() != bound.as_ref());
+        let cores = affinity.iter().flat_map(|cores| cores.numbers()).collect();
+        if let Some((binding, bound)) = self.binding.as_mut().zip(bound) {
+            let claim = Claim { job: exec.job.0, attempt: exec.attempt.0 };
+            binding.keep(handle, (claim, of), bound, group.clone());
         }
-        Ok(group)
+        Ok(Confinement { group, cores })
     }
 
-    /// Notes the group of a job that an earlier daemon has launched.
+    /// Chooses the cores of a launch with so many, which may be a step of the attempt `of`; `None` if it is not bound.
+    fn choose(
+        &mut self,
+        exec: &DoExec,
+        (count, of): (u32, Option<Claim>),
+        in_use: impl Fn(Handle) -> bool,
+    ) -> Result<Option<Cores>, ContainError> {
+        let is_bound = self.binds_all || cpu_bind(&exec.launch) != CpuBind::None;
+        let Some(binding) = self.binding.as_mut().filter(|_| is_bound && count > 0) else { return Ok(None) };
+        match binding.choose(count as usize, of, in_use) {
+            Ok(cores) => Ok(Some(cores)),
+            // Steps may overlap.
+            Err(_) if of.is_some() => Ok(of.and_then(|job| binding.of(job)).cloned()),
+            Err(error) if binding.by_groups && self.binds_all => Err(error),
+            Err(error) => {
+                warn!(job = %exec.job, %error, "the job is not bound to cores");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Notes the cores of a job that an earlier daemon has launched, by its group.
     pub fn keep(&mut self, handle: Handle, claim: Claim) {
+        self.found.insert(handle);
         let Some((group, binding)) = self.of(claim).zip(self.binding.as_mut()) else { return };
         match group.cores() {
-            Ok(cores) => drop(cores.map(|cores| binding.keep(handle, cores, group))),
+            Ok(Some(cores)) => binding.keep(handle, (claim, None), cores, Some(group)),
+            Ok(None) => {}
+            Err(error) => warn!(%claim, %error, "other jobs may get cores of this one"),
+        }
+    }
+
+    /// Notes the cores of a job that an earlier daemon has launched, by those of its process, unless its group has told.
+    pub fn keep_running(&mut self, handle: Handle, claim: Claim, leader: i32) {
+        if !self.found.remove(&handle) {
+            return;
+        }
+        let group = self.of(claim);
+        let Some(binding) = self.binding.as_mut().filter(|binding| !binding.has(handle)) else { return };
+        match Cores::of_process(leader) {
+            Ok(cores) if binding.is_all(&cores) || cores.count() == 0 => {}
+            Ok(cores) => binding.keep(handle, (claim, None), cores, group),
             Err(error) => warn!(%claim, %error, "other jobs may get cores of this one"),
         }
     }
@@ -200,7 +269,7 @@ pub fn used(group: &Group, claim: Claim) -> Option<LiveUsage> {
 }
 
 /// Returns the cores and the bytes of memory in the request.
-fn asked(exec: &DoExec, spec: &NodeSpec) -> (u32, u64) {
+pub fn asked(exec: &DoExec, spec: &NodeSpec) -> (u32, u64) {
     let is_cpu = |part: &&Part| {
         let unit = spec.units.get(usize::from(part.unit.unit));
         unit.is_some_and(|unit| unit.kind == UnitKind::Cpu)

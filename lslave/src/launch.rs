@@ -18,6 +18,7 @@ use limo_model::{CheckpointBy, FileFacts, NodeSpec};
 use limo_proto::{DoExec, FileNames, Io, Launch};
 use limo_shepherd::{Carried, FIRST_INHERITED, Identity, Kept, Output, Plan};
 
+pub use environment::cpu_bind;
 use environment::environment;
 pub use explain::{Explanation, LaunchError};
 pub use held::{NAME as HELD, main as hold};
@@ -169,12 +170,13 @@ pub fn prepare(exec: &DoExec, around: Surroundings) -> Result<Prepared, LaunchEr
         carried,
         inherited,
         until_exec,
-        // The shell makes it when everything else is ready.
+        // The shell makes it and chooses the cores when everything else is ready.
         group: Vec::new(),
         no_new_privs: false,
         session: None,
         checkpoints: checkpoint_directory(exec, around.spec).map(String::into_bytes),
         checkpoint_command: command,
+        cores: Vec::new(),
     };
     Ok(Prepared { plan, descriptors, kept, explanation })
 }

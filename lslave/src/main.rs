@@ -125,7 +125,8 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             caps: caps.clone(),
             site: site.clone(),
         };
-        let groups = Groups::open(settings.containment, &spool.instance, &spec)?;
+        let is_machine = settings.hardware.is_none() && settings.cpus.is_none();
+        let groups = Groups::open(settings.containment, &spool.instance, &spec, is_machine)?;
         let own = nix::unistd::geteuid();
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)

@@ -22,7 +22,7 @@ use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use crate::caps::Shared;
-use crate::groups::{Groups, remove};
+use crate::groups::{Confinement, Groups, remove};
 use crate::launch::{Explanation, LaunchError, Surroundings, carried_directory, explanation, prepare};
 use crate::link::Outgoing;
 use crate::probe::RunningDaemon;
@@ -226,6 +226,9 @@ impl Shell {
             Answer::Trouble { text } => return warn!("lshepherd: {text}"),
             Answer::Started { handle, leader, freezes } => {
                 self.launching.remove(&handle);
+                if let Some(claim) = self.shepherds.claim(handle) {
+                    self.tools.groups.keep_running(handle, claim, leader);
+                }
                 Input::Started { handle, leader, connected: self.shepherds.connected(handle), freezes }
             }
             Answer::NotStarted { handle, step, errno, reason } => {
@@ -343,13 +346,13 @@ impl Shell {
         let around = Surroundings { spec: &self.spec, cookie: &cookie, identity, emulated_work, now_s: now_s() };
         let ordered = prepare(&exec, around).and_then(|prepared| {
             let launch = Launch { kept: prepared.kept, ..launch };
-            let group =
-                self.tools.groups.make(&exec, launch.handle, &self.spec, |handle| self.launching.contains_key(&handle));
-            let group = group.map_err(LaunchError::Group)?;
+            let in_use = |handle| self.launching.contains_key(&handle) || self.shepherds.claim(handle).is_some();
+            let made = self.tools.groups.make(&exec, launch.handle, &self.spec, in_use);
+            let Confinement { group, cores } = made.map_err(LaunchError::Group)?;
             let directories = group.as_ref().map(Group::directories).unwrap_or_default();
             let Privileges { no_new_privs, pam } = &self.tools.privileges;
             let session = pam.clone().map(|service| PamSession { service, user: exec.user.clone() });
-            let plan = Plan { group: directories, no_new_privs: *no_new_privs, session, ..prepared.plan };
+            let plan = Plan { group: directories, no_new_privs: *no_new_privs, session, cores, ..prepared.plan };
             let ordered = self.shepherds.launch(&launch, &plan, prepared.descriptors);
             if ordered.is_err() {
                 group.map(|group| group.close());

@@ -326,6 +326,11 @@ impl Shepherds {
         self.jobs.get(&handle).is_some_and(|job| job.shepherd == Some(id))
     }
 
+    /// Returns the attempt of a launch that is not released.
+    pub fn claim(&self, handle: Handle) -> Option<Claim> {
+        self.jobs.get(&handle).filter(|job| !job.is_released).map(|job| job.claim)
+    }
+
     /// Returns the handle of an answer about a job.
     pub fn handle_of(answer: &Answer) -> Option<Handle> {
         match answer {

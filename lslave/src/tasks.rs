@@ -5,6 +5,7 @@
 //! stdout and stderr, as for any other job. It blocks signals, because the daemon's signals to the process group are
 //! meant for the tasks. A job of one task has no such process.
 
+mod binding;
 mod broadcast;
 mod lines;
 mod report;
@@ -17,7 +18,7 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use limo_model::{Outcome, Span};
+use limo_model::{CpuBind, Outcome, Span};
 use limo_proto::{DoExec, FileNames, Hold, Parallel, Share, decode_stored, encode_stored};
 use nix::libc;
 use nix::sys::signal::{SigSet, Signal};
@@ -41,6 +42,10 @@ pub struct Plan {
     pub append: bool,
     /// Time from TERM to KILL if one failed task ends the others.
     pub grace: Span,
+    /// Binding of the tasks to cores of the job.
+    pub bind: CpuBind,
+    /// Number of cores of the job on this node.
+    pub cores: u32,
 }
 
 /// Returns this node's share of a job that needs such a process; `None` if its command is started directly.

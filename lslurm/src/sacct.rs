@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use limo_client::{
     Clock, Failure, Master, Selectors, Session, answer, answer_json, answer_screen, exit, plain, selectors,
 };
-use limo_model::{Span, Time};
+use limo_model::{JobId, Span, Time};
 use limo_proto::{JobFilter, JobReport, Selector};
 
 use crate::call::Call;
 use crate::getopt::Takes::{Nothing, Value};
 use crate::getopt::{OptionRow, both, long};
 use crate::moment::{Toward, read};
-use crate::select::{filter, job_list, jobs_since, own_user, states};
+use crate::select::{Accounting, filter, job_list, jobs_since, own_user, states};
 use crate::submit::JobOptions;
 use crate::view::View;
 use crate::{json, status};
@@ -83,6 +83,7 @@ struct Asked {
     states: Vec<&'static str>,
     since: Option<Time>,
     until: Option<Time>,
+    accounting: Accounting,
 }
 
 /// Prints the list.
@@ -112,8 +113,8 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     let mut session = master.session().await?;
     let mut jobs = if asked.named { asked.by_number(&mut session).await? } else { asked.by_time(&mut session).await? };
     if options.has("json") {
-        let jobs = jobs.values().filter(|job| asked.passes(job));
-        let shown = jobs.map(|job| json::accounted(&View { job, clock: &clock })).collect();
+        let views = jobs.values().map(|job| View { job, clock: &clock }).filter(|view| asked.passes(view));
+        let shown = views.map(|view| json::accounted(&view)).collect();
         answer_json(&json::answer("slurmdb", shown))?;
         return Ok(exit::DONE);
     }
@@ -129,8 +130,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     if !options.has("noheader") {
         text += &layout.titles(&shown);
     }
-    for job in jobs.values().filter(|job| asked.passes(job)) {
-        let view = View { job, clock: &clock };
+    for view in jobs.values().map(|job| View { job, clock: &clock }).filter(|view| asked.passes(view)) {
         text += &layout.row(&shown, |column| plain(&column.value(&view)));
     }
     answer_screen(&text)?;
@@ -172,12 +172,17 @@ impl Asked {
         let midnight = || read("today", Toward::Past, clock);
         let since = since.or_else(|| if named { None } else { midnight() });
         let steps = !options.has("allocations");
-        Ok(Self { filter, jobs: selectors(&jobs), named, steps, states, since, until })
+        let accounting = Accounting::of(options);
+        Ok(Self { filter, jobs: selectors(&jobs), named, steps, states, since, until, accounting })
     }
 
     /// Returns true if the job was there between the times, and has one of the states.
-    fn passes(&self, job: &JobReport) -> bool {
+    fn passes(&self, view: &View) -> bool {
+        let job = view.job;
         let state = status::accounted(job);
+        if !self.accounting.passes(view) {
+            return false;
+        }
         if job.step.is_some() {
             // A step is shown with its job.
             return self.states.is_empty() || self.states.contains(&state);
@@ -198,7 +203,10 @@ impl Asked {
             // Unknown jobs are left out, as by Slurm.
             let Ok(numbers) = session.select(std::slice::from_ref(selector), false).await else { continue };
             for number in numbers {
-                let Ok(job) = session.job(number).await else { continue };
+                let Ok(job) = session.job(number).await else {
+                    found.extend(waiting_task(session, number).await?.map(|task| (key(&task), task)));
+                    continue;
+                };
                 if let Some(array) = &job.array {
                     let tasks = Selector::Tasks(job.job, array.tasks.clone());
                     for number in session.select(&[tasks], false).await.unwrap_or_default() {
@@ -211,6 +219,19 @@ impl Asked {
         }
         Ok(found)
     }
+}
+
+/// Returns the task of an array that will have this number when it is its turn.
+async fn waiting_task(session: &mut Session, number: JobId) -> Result<Option<JobReport>, Failure> {
+    let jobs = session.jobs(JobFilter::default(), 0).await?;
+    let task = |job: JobReport| {
+        let waiting = job.array.as_ref()?.waiting.clone()?;
+        let place = number.0.checked_sub(job.job.0 + 1)?;
+        let task = job.array.as_ref()?.tasks.number(place.try_into().ok()?)?;
+        waiting.place(task)?;
+        Some(JobReport { job: number, task: Some((job.job, task)), array: None, ..job })
+    };
+    Ok(jobs.into_iter().find_map(task))
 }
 
 /// Order of the list: an array is followed by its tasks, and a job by its steps.

@@ -9,7 +9,7 @@ use limo_proto::{AccountReport, AccountsQuery, QosQuery, QosReport};
 use crate::call::{Call, VERSION};
 use crate::format::cell;
 use crate::select::{own_groups, own_user};
-use crate::values;
+use crate::{values, view};
 
 /// Name of the cluster.
 const CLUSTER: &str = "limo";
@@ -250,6 +250,7 @@ fn association(account: &AccountReport) -> Row {
         ("account", account.name.clone()),
         ("cluster", CLUSTER.to_owned()),
         ("fairshare", account.share.to_string()),
+        ("id", view::association(&account.name, "").to_string()),
         ("grpjobs", number(account.quota.jobs)),
         ("grptres", cores(account.quota.cores)),
         ("grpsubmitjobs", number(account.quota.submitted)),
@@ -291,7 +292,11 @@ fn members(wanted: &ShowRequest, accounts: &[AccountReport]) -> Vec<Row> {
     let all = by_user(wanted, accounts);
     let rows = all.iter().flat_map(|(name, may)| {
         may.iter().map(move |account| {
-            let own = Row::from([("account", account.name.clone()), ("cluster", CLUSTER.to_owned())]);
+            let own = Row::from([
+                ("account", account.name.clone()),
+                ("cluster", CLUSTER.to_owned()),
+                ("id", view::association(&account.name, name).to_string()),
+            ]);
             user((name, may)).with(own).with(Row::from([("fairshare", "1".to_owned())]))
         })
     });

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use limo_client::{Failure, Master, exit, lrun, tell};
+use limo_client::{Failure, Master, exit, in_slurms_words, lrun, tell};
 use limo_model::{JobId, host_list};
 use limo_proto::{JobReport, JobState, Selection, Selector};
 
@@ -29,7 +29,8 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     let own = JobOptions(line);
     let options = JobOptions([from_environment("SALLOC_", |name| std::env::var(name).ok()), own.0.clone()].concat());
     let master = call.master()?;
-    let mut job = options.translate(&master).await?;
+    let translated = options.translate(&master).await;
+    let mut job = translated.map_err(|failure| failure.as_slurm("salloc", "Job submit/allocate failed"))?;
     job.option("--job-name", options.get("job-name").or(command.first().map(String::as_str)).unwrap_or("interactive"));
     for warning in &job.warnings {
         tell(&format!("salloc: warning: {warning}\n"));
@@ -66,7 +67,10 @@ fn allocate(master: &Master, job: &Translated) -> Result<JobId, Failure> {
     if !status.success() {
         let text = String::from_utf8_lossy(&stderr);
         let reason = text.lines().next().unwrap_or_default().trim_start_matches("lrun: error: ");
-        return Err(Failure::new(format_args!("Job submit/allocate failed: {reason}")));
+        return Err(match in_slurms_words(reason) {
+            Some(_) => Failure::new(reason).as_slurm("salloc", "Job submit/allocate failed"),
+            None => Failure::new(format_args!("Job submit/allocate failed: {reason}")),
+        });
     }
     let text = String::from_utf8_lossy(&stdout);
     text.trim().parse().map(JobId).map_err(|_| Failure::new(format_args!("lrun answered `{text}`")))

@@ -3,7 +3,7 @@
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use limo_client::{Failure, Master, Patience, answer, exit, lrun, tell, until_over};
+use limo_client::{Failure, Master, Patience, answer, exit, in_slurms_words, lrun, tell, until_over};
 use limo_model::JobId;
 
 use crate::call::Call;
@@ -41,7 +41,8 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     let of_environment = from_environment("SBATCH_", |name| std::env::var(name).ok());
     let options = JobOptions([in_script, of_environment, own.0].concat());
     let master = call.master()?;
-    let mut job = options.translate(&master).await.map_err(with_result)?;
+    let translated = options.translate(&master).await;
+    let mut job = translated.map_err(|failure| failure.as_slurm("sbatch", ACTION))?;
     batch(&options, &script, &mut job);
     for warning in &job.warnings {
         tell(&format!("sbatch: warning: {warning}\n"));
@@ -108,46 +109,29 @@ fn submit(master: &Master, job: &Translated, work: &[&str], test_only: bool) -> 
     command.output().map_err(|error| Failure::new(format_args!("cannot run lrun: {error}")))
 }
 
-/// Adds the line with the result to the complaint about a partition, as Slurm's controller does.
-fn with_result(failure: Failure) -> Failure {
-    if !failure.message.starts_with("invalid partition") {
-        return failure;
-    }
-    let result = "sbatch: error: Batch job submission failed: Invalid partition name specified";
-    Failure { message: format!("{}\n{result}", failure.message), ..failure }
-}
+/// The failed action in Slurm's words.
+const ACTION: &str = "Batch job submission failed";
 
 /// Slurm's words for what `lrun` says of its own options.
-const IN_SLURMS_WORDS: [(&str, &str); 4] = [
+const OF_OPTIONS: [(&str, &str); 4] = [
     ("'--array", "Invalid job array specification"),
     ("'--dependency", "Job dependency problem"),
-    ("'--account", INVALID_ACCOUNT),
-    ("'--qos", INVALID_QOS),
+    ("'--account", "Invalid account or account/partition combination specified"),
+    ("'--qos", "Invalid qos specification"),
 ];
 
-const INVALID_ACCOUNT: &str = "Invalid account or account/partition combination specified";
-const INVALID_QOS: &str = "Invalid qos specification";
-
-/// Returns Slurm's words for a refusal of the master about an account or a QOS. Programs look for them.
-fn about_accounts(reason: &str) -> Option<&'static str> {
-    let is_of = |noun: &str| {
-        reason.starts_with(&format!("there is no {noun} `")) || reason.starts_with(&format!("the {noun} `"))
-    };
-    if is_of("account") || reason.starts_with("user ") && reason.ends_with(" has no account") {
-        return Some(INVALID_ACCOUNT);
-    }
-    is_of("QOS").then_some(INVALID_QOS)
-}
-
-/// Returns the complaint of `lrun` in the form of sbatch.
+/// Returns the complaint of `lrun` in the form of sbatch. Slurm's words follow the reason of Limo on a line of their own.
 fn complaint(text: &str) -> String {
-    let in_slurms_words = |reason: &str| {
-        let known = IN_SLURMS_WORDS.iter().find(|(option, _)| reason.contains(&format!("for {option} ")));
-        let words = known.map(|(_, words)| *words).or_else(|| about_accounts(reason));
-        words.unwrap_or(reason).to_owned()
+    let refusal = |reason: &str| {
+        let of_option = OF_OPTIONS.iter().find(|(option, _)| reason.contains(&format!("for {option} ")));
+        match (of_option, in_slurms_words(reason)) {
+            (Some((_, words)), _) => format!("sbatch: error: {ACTION}: {words}\n"),
+            (None, Some(words)) => format!("sbatch: error: {reason}\nsbatch: error: {ACTION}: {words}\n"),
+            (None, None) => format!("sbatch: error: {ACTION}: {reason}\n"),
+        }
     };
     let line = |line: &str| match line.strip_prefix("lrun: error: ") {
-        Some(reason) => format!("sbatch: error: Batch job submission failed: {}\n", in_slurms_words(reason)),
+        Some(reason) => refusal(reason),
         // The options of lrun are of no use here.
         None if line.ends_with("`lrun --help`") => String::new(),
         None => format!("sbatch: {}\n", line.strip_prefix("lrun: ").unwrap_or(line)),
@@ -166,11 +150,14 @@ mod tests {
         assert_eq!(complaint(text), expected);
         let text =
             "lrun: error: the account `physics` is not for user ada: use `optics`\nlrun: hint: lconf account list\n";
-        let expected = "sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified\n\
+        let expected = "sbatch: error: the account `physics` is not for user ada: use `optics`\n\
+            sbatch: error: Batch job submission failed: Invalid account or account/partition combination specified\n\
             sbatch: hint: lconf account list\n";
         assert_eq!(complaint(text), expected);
         let text = "lrun: error: there is no QOS `x` (QOS: long)\n";
-        assert_eq!(complaint(text), "sbatch: error: Batch job submission failed: Invalid qos specification\n");
+        let expected = "sbatch: error: there is no QOS `x` (QOS: long)\n\
+            sbatch: error: Batch job submission failed: Invalid qos specification\n";
+        assert_eq!(complaint(text), expected);
         let text = "lrun: error: invalid value 'x' for '--array <TASKS>': no\nlrun: hint: try `lrun --help`\n";
         let expected = "sbatch: error: Batch job submission failed: Invalid job array specification\n";
         assert_eq!(complaint(text), expected);

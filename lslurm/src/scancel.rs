@@ -1,14 +1,15 @@
 //! `scancel`: ends jobs, or sends them a signal.
 
-use limo_client::{Failure, Master, Selectors, exit, parse_signal, tell};
-use limo_proto::{JobState, Selection, Selector};
+use limo_client::{Clock, Failure, Master, Selectors, exit, parse_signal, tell};
+use limo_proto::{JobFilter, JobState, Selection, Selector};
 
 use crate::call::{Call, FAILED};
 use crate::getopt::Takes::{Nothing, Value};
 use crate::getopt::{OptionRow, both, long};
-use crate::select::{filter, job_list, states};
+use crate::select::{Accounting, filter, is_named, job_list, states};
 use crate::status;
 use crate::submit::JobOptions;
+use crate::view::View;
 
 const OPTIONS: [OptionRow; 24] = [
     both('A', "account", Value),
@@ -38,10 +39,13 @@ const OPTIONS: [OptionRow; 24] = [
 ];
 
 /// Filters of things that Limo does not have: no job has them, or each job has the same one.
-const UNKNOWN: [&str; 5] = ["account", "clusters", "qos", "reservation", "wckey"];
+const UNKNOWN: [&str; 3] = ["clusters", "reservation", "wckey"];
 
 /// Filters that select jobs without their numbers.
-const FILTERS: [&str; 7] = ["jobname", "me", "name", "nodelist", "partition", "state", "user"];
+const FILTERS: [&str; 9] = ["account", "jobname", "me", "name", "nodelist", "partition", "qos", "state", "user"];
+
+/// Most jobs in one request.
+const AT_ONCE: usize = 1_000;
 
 /// Ends the jobs.
 ///
@@ -87,6 +91,15 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
             }
         }
     }
+    let accounting = Accounting::of(&options);
+    if !accounting.is_empty() {
+        let named: Vec<Selectors> = which.iter().map(|(_, selectors)| Selectors(selectors.clone())).collect();
+        if named.is_empty() && !operands.is_empty() {
+            return Ok(code);
+        }
+        of_accounts(&master, (&accounting, &named), filter, signal).await?;
+        return Ok(code);
+    }
     let all: Vec<Selector> = which.iter().flat_map(|(_, selectors)| selectors.clone()).collect();
     if which.is_empty() && !operands.is_empty() {
         return Ok(code);
@@ -113,6 +126,31 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         }
     }
     Ok(code)
+}
+
+/// Ends the jobs of accounts and QOS: those which are named, or all. Jobs that end meanwhile need no cancelling.
+async fn of_accounts(
+    master: &Master,
+    (accounting, named): (&Accounting, &[Selectors]),
+    filter: JobFilter,
+    signal: Option<i32>,
+) -> Result<(), Failure> {
+    let clock = Clock::system();
+    let mut jobs = master.session().await?.jobs(filter, 0).await?;
+    jobs.retain(|job| accounting.passes(&View { job, clock: &clock }) && (named.is_empty() || is_named(named, job)));
+    let numbers: Vec<Selector> = jobs.iter().map(|job| Selector::Job(job.job)).collect();
+    for some in numbers.chunks(AT_ONCE) {
+        if let Err(error) = master.cancel(Selection::from(some.to_vec()), signal).await {
+            if error.is_absence() {
+                return Err(error.into());
+            }
+            for one in some {
+                // A job that is over is refused.
+                let _ = master.cancel(Selection::from(vec![one.clone()]), signal).await;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the complaint about a job that could not be ended; `None` if it is over or unknown, which scancel does not mind.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use limo_client::{Clock, Failure, Master, Session};
+use limo_client::{Clock, Failure, Master, Selectors, Session};
 use limo_model::{Span, Time, parse_hosts};
 use limo_proto::{Finished, JobFilter, JobReport};
 use nix::unistd::{Uid, User, getuid};
@@ -10,6 +10,7 @@ use nix::unistd::{Uid, User, getuid};
 use crate::partitions::{ONLY, Partitions};
 use crate::status;
 use crate::submit::JobOptions;
+use crate::view::{View, belongs};
 
 /// Time for which Slurm's controller remembers a finished job, by default.
 pub const MIN_JOB_AGE: Span = Span::from_secs(300);
@@ -45,6 +46,44 @@ fn plain_filter(options: &JobOptions) -> Result<JobFilter, Failure> {
     };
     let queues = words(options.get("partition"));
     Ok(JobFilter { users, states: Vec::new(), names: all(&NAMES), nodes, queues, steps_of: None })
+}
+
+/// Accounts and QOS of `-A` and `-q`, by which the commands select jobs themselves.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Accounting {
+    accounts: Vec<String>,
+    qos: Vec<String>,
+}
+
+impl Accounting {
+    pub fn of(options: &JobOptions) -> Self {
+        let accounts = words(options.get("account").or(options.get("accounts")));
+        Self { accounts, qos: words(options.get("qos")) }
+    }
+
+    /// Returns true if they select all jobs.
+    pub fn is_empty(&self) -> bool {
+        self.accounts.is_empty() && self.qos.is_empty()
+    }
+
+    pub fn passes(&self, view: &View) -> bool {
+        let named = |names: &[String], own: String| names.is_empty() || names.contains(&own);
+        named(&self.accounts, view.account()) && named(&self.qos, view.qos())
+    }
+}
+
+/// Returns true if one of the selectors names the job, or its array.
+pub fn is_named(jobs: &[Selectors], job: &JobReport) -> bool {
+    use limo_proto::Selector::{Job, Range, Tasks};
+    let named = |selectors: &Selectors| {
+        selectors.0.iter().any(|selector| match selector {
+            Job(number) => belongs(job, *number),
+            Range(from, to) => (*from..=*to).contains(&job.job),
+            Tasks(array, tasks) => job.task.is_some_and(|(of, task)| of == *array && tasks.place(task).is_some()),
+            _ => false,
+        })
+    };
+    jobs.iter().any(named)
 }
 
 /// Splits a list at its commas.

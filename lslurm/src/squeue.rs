@@ -12,9 +12,9 @@ use crate::call::Call;
 use crate::format::{Part, letters, line, names};
 use crate::getopt::Takes::{Nothing, Perhaps, Value};
 use crate::getopt::{OptionRow, both, long};
-use crate::select::{filter, job_list, jobs_since, remembered, states};
+use crate::select::{Accounting, filter, is_named, job_list, jobs_since, remembered, states};
 use crate::submit::JobOptions;
-use crate::view::{View, belongs};
+use crate::view::View;
 use crate::{json, status, values};
 
 const USUAL: &str = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R";
@@ -67,6 +67,7 @@ struct Wanted {
     states: Vec<&'static str>,
     all_states: bool,
     jobs: Vec<Selectors>,
+    accounting: Accounting,
 }
 
 /// Prints the list.
@@ -163,7 +164,8 @@ impl Wanted {
         for job in job_list(options.get("jobs").unwrap_or_default()) {
             jobs.push(job.parse().map_err(|_| Failure::new(format_args!("Invalid job id: {job}")))?);
         }
-        Ok(Self { filter: filter(options, master).await?, states, all_states, jobs })
+        let accounting = Accounting::of(options);
+        Ok(Self { filter: filter(options, master).await?, states, all_states, jobs, accounting })
     }
 
     fn shows(&self, job: &JobReport) -> bool {
@@ -182,21 +184,12 @@ impl Wanted {
         };
         // The tasks of an array stand for it, unless some of them have no number yet.
         jobs.retain(|job| job.array.as_ref().is_none_or(|array| array.waiting.is_some()));
-        jobs.retain(|job| self.shows(job) && self.is_named(job));
+        jobs.retain(|job| self.shows(job) && self.is_named(job) && self.accounting.passes(&View { job, clock }));
         Ok(jobs)
     }
 
     fn is_named(&self, job: &JobReport) -> bool {
-        use limo_proto::Selector::{Job, Range, Tasks};
-        let named = |selectors: &Selectors| {
-            selectors.0.iter().any(|selector| match selector {
-                Job(number) => belongs(job, *number),
-                Range(from, to) => (*from..=*to).contains(&job.job),
-                Tasks(array, tasks) => job.task.is_some_and(|(of, task)| of == *array && tasks.place(task).is_some()),
-                _ => false,
-            })
-        };
-        self.jobs.is_empty() || self.jobs.iter().any(named)
+        self.jobs.is_empty() || is_named(&self.jobs, job)
     }
 
     /// Returns true if the master remembers the only job for as long as Slurm would.

@@ -1,5 +1,6 @@
 //! `srun`: runs a command by `lrun`, as a step inside of a job, and else as a job of its own.
 
+mod cpu_bind;
 mod multi_prog;
 
 use std::os::unix::process::CommandExt;
@@ -65,12 +66,18 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
             Some(text) => (step_from_outside(&own, &text, &master).await?, true),
             None => {
                 let options = JobOptions([from_environment("SLURM_", variable), own.0.clone()].concat());
-                (options.translate(&master).await?, false)
+                let translated = options.translate(&master).await;
+                (translated.map_err(|failure| failure.as_slurm("srun", "Unable to allocate resources"))?, false)
             }
         },
     };
     if let Some(name) = own.get("job-name") {
         job.option("--job-name", name);
+    }
+    if let Some(value) = own.get("cpu-bind") {
+        let (bind, warning) = cpu_bind::read(value)?;
+        bind.into_iter().for_each(|bind| job.option("--cpu-bind", bind.to_string()));
+        job.warnings.extend(warning);
     }
     let flags = FLAGS.iter().filter(|(name, _)| own.has(name)).map(|(_, option)| *option);
     let usual = |option: &&str| match is_step {
@@ -86,7 +93,7 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         false => command,
     };
     let mut program = lrun(&master);
-    program.args(&job.options).arg("--").args(command);
+    program.arg("--as-srun").args(&job.options).arg("--").args(command);
     program.envs(job.variables.iter().map(|(name, value)| (name, value)));
     Err(Failure::new(format_args!("cannot run lrun: {}", program.exec())))
 }

@@ -244,10 +244,11 @@ impl Translated {
     }
 }
 
-/// Returns the alternative types of hardware of a constraint.
+/// Returns the types of hardware of a constraint: alternatives, or all of them.
 fn constraint(text: &str) -> Result<String, Failure> {
-    if text.contains(['&', '*', '[', ']', '(', ')', ',']) {
-        let words = "Limo obeys one type of hardware or alternatives, such as `skylake|milan`";
+    if text.contains(['*', '[', ']', '(', ')', ',']) || text.contains('&') && text.contains('|') {
+        let words =
+            "Limo obeys types of hardware such as `skylake|milan` or `skylake&a100`, without counts and brackets";
         return Err(Failure::new(format_args!("Invalid feature specification: {text}: {words}")));
     }
     Ok(text.to_owned())
@@ -301,6 +302,7 @@ mod tests {
         check("-b 20:00", "--begin 2026-11-22T20:00:00Z");
         check("-t 10 --signal=B:USR2@30", "--time 600s --signal USR2@30s");
         check("-C skylake|milan --comment 'a b' --wckey k", "--comment a b --wckey k --constraint skylake|milan");
+        check("-C 'skylake&a100'", "--constraint skylake&a100");
         check("-i 7 -e none", "--error none --input ./7");
     }
 
@@ -325,8 +327,11 @@ mod tests {
         refused("-b never", "Invalid --begin specification");
         refused("-N 3 --gpus=4", "--gpus=4 cannot be divided among 3 nodes: use --gpus-per-node");
         refused("--gres=nic:1", "Invalid generic resource (gres) specification");
-        let words = "Limo obeys one type of hardware or alternatives, such as `skylake|milan`";
-        refused("-C a&b", &format!("Invalid feature specification: a&b: {words}"));
+        let words =
+            "Limo obeys types of hardware such as `skylake|milan` or `skylake&a100`, without counts and brackets";
+        for text in ["a&b|c", "a*2", "[a|b]", "(a|b)"] {
+            refused(&format!("-C '{text}'"), &format!("Invalid feature specification: {text}: {words}"));
+        }
         refused("--container=x", "Limo has nothing like --container");
     }
 

@@ -117,6 +117,11 @@ impl View<'_> {
         self.job.account.clone().unwrap_or_default()
     }
 
+    /// Returns the number of the association of its user with its account; 0 without an account, as by Slurm.
+    pub fn association(&self) -> u32 {
+        self.job.account.as_ref().map_or(0, |account| association(account, &self.job.user))
+    }
+
     /// Returns the QOS. Slurm's name for that of all jobs is `normal`.
     pub fn qos(&self) -> String {
         self.job.qos.clone().unwrap_or_else(|| "normal".to_owned())
@@ -145,7 +150,30 @@ impl View<'_> {
     }
 }
 
+/// Returns the number of the association of a user with an account, or of the account itself if the user is empty. Limo
+/// has none, so it is the hash FNV-1a of both names, from 1 to 2^31 - 1.
+pub fn association(account: &str, user: &str) -> u32 {
+    let bytes = account.bytes().chain([b'/']).chain(user.bytes());
+    let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    (hash & 0x7fff_ffff).max(1)
+}
+
 /// Returns true if the job is the one of this number, or a task of that array.
 pub fn belongs(job: &JobReport, number: JobId) -> bool {
     job.job == number || job.task.is_some_and(|(array, _)| array == number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_associations_are_stable() {
+        // The hash of `a` is in the list of test vectors of FNV.
+        let step = |hash: u64, byte: u64| (hash ^ byte) * 0x0100_0193 % (1 << 32);
+        let expected = step(0xe40c_292c, 0x2f) % (1 << 31);
+        assert_eq!(u64::from(association("a", "")), expected);
+        assert_ne!(association("physics", "ada"), association("physics", "bob"));
+        assert_ne!(association("physics", "ada"), association("optics", "ada"));
+    }
 }

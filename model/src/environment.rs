@@ -20,6 +20,8 @@ pub enum Set {
     Always,
     /// Set in a job with a time limit.
     WithTimeLimit,
+    /// Set in a job with `--cpu-bind`.
+    WithCpuBind,
     /// Set in a job with checkpoints.
     WithCheckpoints,
     /// Set in the command that makes checkpoints.
@@ -41,6 +43,7 @@ impl Set {
         match self {
             Self::Always => "always",
             Self::WithTimeLimit => "with a time limit",
+            Self::WithCpuBind => "with `--cpu-bind`",
             Self::WithCheckpoints => "with `--checkpoint`",
             Self::InCheckpointCommand => "in the command of `--checkpoint`",
             Self::InStep => "in a step",
@@ -65,7 +68,7 @@ const fn in_array(name: &'static str, slurm: &'static str, meaning: &'static str
 }
 
 /// The variables in the order of the page.
-pub const VARIABLES: [Variable; 36] = [
+pub const VARIABLES: [Variable; 37] = [
     always("LIMO_JOB_ID", Some("SLURM_JOB_ID"), "the job's number"),
     Variable {
         name: "LIMO_STEP_ID",
@@ -100,6 +103,12 @@ pub const VARIABLES: [Variable; 36] = [
     always("LIMO_CPUS", None, "how many cores it has; the same as `LIMO_CPUS_ON_NODE`"),
     always("LIMO_CPUS_ON_NODE", Some("SLURM_CPUS_ON_NODE"), "how many cores of this node it has"),
     always("LIMO_CPUS_PER_TASK", Some("SLURM_CPUS_PER_TASK"), "how many cores each task has"),
+    Variable {
+        name: CPU_BIND,
+        meaning: "the binding of its tasks to cores: `none`, `cores`, `sockets` or `numa`",
+        set: Set::WithCpuBind,
+        slurm: None,
+    },
     always("LIMO_SUBMIT_DIR", Some("SLURM_SUBMIT_DIR"), "the directory in which `lrun` was called"),
     always("LIMO_SUBMIT_HOST", Some("SLURM_SUBMIT_HOST"), "the machine on which `lrun` was called"),
     always("LIMO_RESTART_COUNT", Some("SLURM_RESTART_COUNT"), "how often it was ended to run again (`--requeue`)"),
@@ -139,6 +148,9 @@ pub const VARIABLES: [Variable; 36] = [
 
 /// Variable in the environment of a submission, by which a job also gets Slurm's names of its variables.
 pub const WITH_SLURM_NAMES: &str = "LIMO_SLURM";
+
+/// Variable by which a submission asks nodes to bind its tasks to cores; a [`crate::CpuBind`].
+pub const CPU_BIND: &str = "LIMO_CPU_BIND";
 
 /// Further names that Slurm has for a variable of the list.
 const OLD_NAMES: [(&str, &str); 2] = [("LIMO_JOB_ID", "SLURM_JOBID"), ("LIMO_NTASKS", "SLURM_NPROCS")];

@@ -38,7 +38,7 @@ pub struct Request {
     pub include: Vec<String>,
     /// Excluded nodes, even if they are included.
     pub exclude: Vec<String>,
-    /// Allowed types of units; empty allows all.
+    /// Allowed types of units; empty allows all. A single entry `a&b` allows both, on nodes that have units of each.
     pub hardware: Vec<String>,
     /// Types of hardware for which the job has its own command. On other types its main command runs, on CPUs only.
     pub variants: Vec<String>,

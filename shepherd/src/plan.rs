@@ -80,12 +80,14 @@ pub enum Step {
     Pam = 15,
     /// Making the directory for checkpoints, as the user.
     Checkpoints = 16,
+    /// Binding the process to its cores.
+    Cores = 17,
 }
 
 impl Step {
     /// Returns the step with this number; `Other` if the number is unknown.
     pub fn of(number: u8) -> Self {
-        const ALL: [Step; 17] = [
+        const ALL: [Step; 18] = [
             Step::Other,
             Step::Session,
             Step::Identity,
@@ -103,6 +105,7 @@ impl Step {
             Step::Group,
             Step::Pam,
             Step::Checkpoints,
+            Step::Cores,
         ];
         ALL.get(usize::from(number)).copied().unwrap_or(Step::Other)
     }
@@ -153,6 +156,8 @@ pub struct Plan {
     pub checkpoints: Option<Vec<u8>>,
     /// Command for `/bin/sh` that makes a checkpoint.
     pub checkpoint_command: Option<Vec<u8>>,
+    /// CPUs to which the process is bound, by the kernel's numbers; none leaves it unbound.
+    pub cores: Vec<u32>,
 }
 
 const PLAN: u16 = 100;
@@ -186,6 +191,7 @@ mod tag {
     pub const PAM_USER: u16 = 26;
     pub const CHECKPOINTS: u16 = 27;
     pub const CHECKPOINT_COMMAND: u16 = 28;
+    pub const CORE: u16 = 29;
 }
 
 impl Plan {
@@ -236,6 +242,9 @@ impl Plan {
         if let Some(command) = &self.checkpoint_command {
             writer.bytes(tag::CHECKPOINT_COMMAND, command);
         }
+        for core in &self.cores {
+            writer.number(tag::CORE, (*core).into());
+        }
         writer.finish()
     }
 
@@ -272,6 +281,7 @@ impl Plan {
             Some(_) => Some(PamSession { service: fields.text(tag::PAM_SERVICE)?, user: fields.text(tag::PAM_USER)? }),
             None => None,
         };
+        let cores = fields.numbers(tag::CORE)?.into_iter().map(|core| narrow(tag::CORE, core));
         Ok(Self {
             paths: list(tag::PATH),
             argv: list(tag::ARGUMENT),
@@ -294,6 +304,7 @@ impl Plan {
             session,
             checkpoints: some(tag::CHECKPOINTS),
             checkpoint_command: some(tag::CHECKPOINT_COMMAND),
+            cores: cores.collect::<Result<_, _>>()?,
         })
     }
 }
@@ -326,10 +337,11 @@ mod tests {
             session: Some(PamSession { service: "limo".into(), user: "alice".into() }),
             checkpoints: Some(b"limo-checkpoint-7".to_vec()),
             checkpoint_command: Some(b"./save".to_vec()),
+            cores: vec![0, 65_535],
         };
         assert_eq!(Plan::decode(&full.encode()), Ok(full));
         let empty = Plan::default();
         assert_eq!(Plan::decode(&empty.encode()), Ok(empty));
-        assert_eq!((Step::of(Step::Checkpoints as u8), Step::of(200)), (Step::Checkpoints, Step::Other));
+        assert_eq!((Step::of(Step::Cores as u8), Step::of(200)), (Step::Cores, Step::Other));
     }
 }

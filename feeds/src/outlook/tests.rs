@@ -86,6 +86,18 @@ fn the_first_feed_that_knows_counts() {
 }
 
 #[test]
+fn the_intensity_of_now_is_that_of_its_slot() {
+    let at = |carbon: Option<Series<Intensity>>, now: i64| {
+        let outlook = Outlook { carbon, ..prices(&[], Fallback::RunNow) };
+        outlook.intensity(hour(now)).map(Intensity::mg_per_kwh)
+    };
+    let known = || Some(series(&[slot(0, 3, 300_000), slot(3, 5, 263_500)], Fallback::RunNow));
+    assert_eq!([NOW, DAY + 3, DAY + 5].map(|now| at(known(), now)), [Some(300_000), Some(263_500), None]);
+    let fixed = Fallback::Fixed(Intensity::from_mg_per_kwh(400_000));
+    assert_eq!((at(None, NOW), at(Some(series(&[], fixed)), NOW)), (None, Some(400_000)));
+}
+
+#[test]
 fn carbon_is_weighed_exactly() {
     // 300 g/kWh are 0.3 t/MWh; at 80 EUR/t that is 24 EUR/MWh. 263.5 g/kWh at 80.5 EUR/t are 21.21175 EUR/MWh.
     let carbon = series(&[slot(0, 3, 300_000), slot(3, 5, 263_500)], Fallback::RunNow);

@@ -1,6 +1,7 @@
 //! Prices from feeds. They hold unless an operator has set others. They are recorded as events, so that a replay of the
 //! journal has them.
 
+use limo_feeds::slot::Intensity;
 use limo_model::{Curve, Price};
 use limo_proto::FeedReport;
 use limo_sched::Event;
@@ -15,6 +16,8 @@ use crate::changed::FEEDS;
 pub struct News {
     /// Known prices; `None` if no price is known now.
     pub prices: Option<Curve<Price>>,
+    /// Carbon intensity of the electricity; `None` if it is unknown now.
+    pub intensity: Option<Intensity>,
     pub reports: Vec<FeedReport>,
     /// Text to keep over a restart.
     pub kept: Option<String>,

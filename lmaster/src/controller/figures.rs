@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use limo_feeds::slot::Intensity;
 use limo_model::{Meter, Power, Span, Time};
 use limo_proto::{JobReport, JobState, NodeState, Status};
 use limo_sched::{Core, Node, Phase};
@@ -102,6 +103,8 @@ pub struct Figures {
     /// Time with limits, and the part of it in which the believed draw was inside.
     pub limited: Span,
     pub inside: Span,
+    /// Carbon intensity that the feeds know for now.
+    pub intensity: Option<Intensity>,
 }
 
 impl Controller {
@@ -119,6 +122,7 @@ impl Controller {
             nodes: core.known_nodes().map(|node| self.node_figures(node)).collect(),
             limited: sums.limited,
             inside: sums.inside,
+            intensity: self.signals.news.as_ref().and_then(|news| news.intensity),
         }
     }
 

@@ -328,7 +328,10 @@ pub(super) fn check(exec: &SendExec) -> Result<(), String> {
         if names.len() > LIST_LIMIT {
             return Err(format!("the list of {what} has {} names: the limit is {LIST_LIMIT}", names.len()));
         }
-        names.iter().try_for_each(|name| check_name(what, name)).map_err(name)?;
+        let is_all = what == "hardware" && names.len() == 1;
+        let named =
+            |names: &str| names.split(if is_all { "&" } else { "|" }).try_for_each(|name| check_name(what, name));
+        names.iter().try_for_each(|names| named(names)).map_err(name)?;
     }
     let mail_user = request.mail.as_ref().map_or("", |mail| &mail.user);
     check_mail_user(mail_user).map_err(|error| format!("the address for mail {error}"))?;

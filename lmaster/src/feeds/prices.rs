@@ -152,7 +152,12 @@ impl Telling {
         let prices = prices.map(|(look, series)| look.report(series.known_until(at)));
         let carbon = self.carbon.iter().zip(&self.outlook.carbon);
         let carbon = carbon.map(|(look, series)| look.report(series.known_until(at)));
-        News { prices: self.outlook.curve(at), reports: prices.chain(carbon).collect(), kept: self.kept.clone() }
+        News {
+            prices: self.outlook.curve(at),
+            intensity: self.outlook.intensity(at),
+            reports: prices.chain(carbon).collect(),
+            kept: self.kept.clone(),
+        }
     }
 
     fn pause(&self, at: Time) -> Duration {

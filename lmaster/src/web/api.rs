@@ -12,7 +12,7 @@ use limo_json::{ChangeJson, Clock, EnergyJson, ExplanationJson, JobJson, NodeJso
 use limo_model::{JobId, Span, Time};
 use limo_proto::{
     ChangesQuery, EnergyBy, EnergyQuery, ExplainQuery, Finished, JobFilter, JobOrder, JobQuery, JobReport, JobState,
-    ListingQuery, NodeReport, PlanQuery, ReadingsQuery,
+    ListingQuery, NodeReport, PlanQuery, ReadingsQuery, UsageQuery,
 };
 use serde::Serialize;
 
@@ -206,7 +206,12 @@ async fn job(
     } else {
         None
     };
-    json(&JobDetailJson { schema: SCHEMA, job: JobJson::new(&report, &clock), explanation })
+    let usage = match report.state {
+        JobState::Running | JobState::Suspended => line.ask(UsageQuery(id)).await.ok(),
+        _ => None,
+    };
+    let job = JobJson::new(&report, &clock).with_usage(usage.as_ref());
+    json(&JobDetailJson { schema: SCHEMA, job, explanation })
 }
 
 async fn nodes(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use limo_model::{Currency, Mode, Money, Power, Time};
-use limo_proto::{JobState, Status};
+use limo_proto::JobState;
 use prometheus::core::Collector;
 use prometheus::{Counter, GaugeVec, Histogram, HistogramOpts, IntCounter, IntCounterVec, Opts, Registry, TextEncoder};
 
@@ -117,7 +117,7 @@ pub fn text(figures: &Figures, (nodes, clients): (usize, usize), timings: &Timin
     let roles = [("node", nodes), ("client", clients)].map(|(role, count)| ([role.to_owned()], count as f64));
     book.gauges(("limo_connections", "Connections to the master by role", ["role"]), roles)?;
     power(&book, figures)?;
-    market(&book, &figures.status)?;
+    market(&book, figures)?;
     jobs(&book, figures)?;
     machines(&book, figures)?;
     TextEncoder::new().encode_to_string(&book.registry.gather())
@@ -148,9 +148,12 @@ fn power(book: &Book, figures: &Figures) -> prometheus::Result<()> {
     book.gauges(("limo_budget_joules", "Account of the present energy budget", ["part"]), parts)
 }
 
-fn market(book: &Book, status: &Status) -> prometheus::Result<()> {
+fn market(book: &Book, figures: &Figures) -> prometheus::Result<()> {
+    let status = &figures.status;
     let price = status.price.map(|price| ([Currency::agreed().to_string()], price.milli_per_mwh() as f64 / 1e3));
     book.gauges(("limo_price_per_mwh", "Price of electricity in force", ["currency"]), price)?;
+    let intensity = figures.intensity.map(|intensity| ([], intensity.mg_per_kwh() as f64 / 1e3));
+    book.gauges(("limo_carbon_g_per_kwh", "Carbon intensity of the electricity", []), intensity)?;
     let of = |cost: Option<Money>| cost.map(|cost| ([Currency::agreed().to_string()], money(cost)));
     // Gauges: costs fall while prices are negative.
     let all = "Cost of all energy since the journal began, while a price was known";

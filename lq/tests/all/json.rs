@@ -60,6 +60,7 @@ async fn jobs_have_the_keys_that_others_build_on() {
     expected["currency"] = json!("EUR");
     expected["account"] = Value::Null;
     expected["qos"] = Value::Null;
+    expected["used_so_far"] = Value::Null;
     expected["steps"] = json!(0);
     for key in ["step_of", "step", "suspended_unix_ms", "suspended_by", "suspended_for_limit"] {
         expected[key] = Value::Null;

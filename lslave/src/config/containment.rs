@@ -19,7 +19,7 @@ pub struct ContainmentArguments {
     /// Most processes and threads of a job in a control group [default: 16384]
     #[arg(long, env = "LIMO_MAX_PROCESSES", value_name = "N")]
     pub max_processes: Option<NonZeroU32>,
-    /// Give each job cores of its own, to which its processes are bound [default: false]
+    /// Give each job cores of its own, to which its processes are bound [default: if nothing else limits them]
     #[arg(long, env = "LIMO_BIND_CORES", value_name = "BOOL")]
     pub bind_cores: Option<bool>,
 }
@@ -39,8 +39,8 @@ pub struct ContainmentSettings {
     pub cgroup: CgroupChoice,
     /// Most processes and threads of a job.
     pub max_processes: u32,
-    /// True if each job has cores of its own.
-    pub bind_cores: bool,
+    /// True if each job has cores of its own. If unset, jobs have them where no control group limits their CPU time.
+    pub bind_cores: Option<bool>,
 }
 
 /// The place of the control groups.
@@ -90,7 +90,7 @@ impl ContainmentTable {
         ContainmentSettings {
             cgroup: given.cgroup.or(self.cgroup).unwrap_or(CgroupChoice::Auto),
             max_processes: most.map_or(DEFAULT_PROCESSES, NonZeroU32::get),
-            bind_cores: given.bind_cores.or(self.bind_cores).unwrap_or(false),
+            bind_cores: given.bind_cores.or(self.bind_cores),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use limo_model::environment::{WITH_SLURM_NAMES, is_own, is_slurm_name, slurm_names};
-use limo_model::{Part, UnitKind, host_list};
+use limo_model::environment::{CPU_BIND, WITH_SLURM_NAMES, is_own, is_slurm_name, slurm_names};
+use limo_model::{CpuBind, Part, UnitKind, host_list};
 use limo_proto::{DoExec, Launch, Share};
 
 use super::{Surroundings, checkpoint_directory};
@@ -56,6 +56,10 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     if let Some(of) = exec.step {
         own.push(("LIMO_STEP_ID", number(of.number.into())));
     }
+    match cpu_bind(&exec.launch) {
+        CpuBind::None => {}
+        bind => own.push((CPU_BIND, bind.to_string().into())),
+    }
     if let Some(limit) = exec.time_limit {
         own.push(("LIMO_JOB_END_TIME", number(around.now_s.saturating_add(limit.ms() / 1000))));
     }
@@ -97,6 +101,12 @@ pub(super) fn environment(exec: &DoExec, around: &Surroundings, work_end: Option
     let mut all: Vec<_> = inherited.map(|(key, value)| (text(key), text(value))).collect();
     all.extend(own.into_iter().map(|(key, value)| (key.into(), value)));
     all
+}
+
+/// Returns the binding of the job's tasks that its submission asks for.
+pub fn cpu_bind(launch: &Launch) -> CpuBind {
+    let value = launch.env.iter().find(|(name, _)| name == CPU_BIND.as_bytes()).map(|(_, value)| value);
+    value.and_then(|value| str::from_utf8(value).ok()?.parse().ok()).unwrap_or_default()
 }
 
 /// Returns the number of the job's cores of the CPU; if it has none, that of its accelerators.

@@ -89,6 +89,7 @@ impl Explanation {
             Step::Inherited => "pass on its descriptors".to_owned(),
             Step::Carried => "write the file that came with the job".to_owned(),
             Step::Group => "enter its control group".to_owned(),
+            Step::Cores => "bind it to its cores".to_owned(),
             Step::Limits => "set the limit on open files".to_owned(),
             Step::Other | Step::Spawn => "start a process".to_owned(),
         };

@@ -11,6 +11,7 @@ use limo_proto::{DoExec, FileNames};
 use nix::libc;
 
 use super::{LaunchError, facts};
+use crate::groups::asked;
 use crate::tasks::{NAME, Plan, share};
 
 /// Program that replaces the command.
@@ -60,6 +61,8 @@ pub(super) fn prepare(
         files: each.collect(),
         append: exec.launch.files.append,
         grace: share.grace,
+        bind: super::cpu_bind(&exec.launch),
+        cores: asked(exec, spec).0,
     };
     let step = |source| LaunchError::Step { what: "tell the job's tasks apart".into(), source };
     Ok(Some(Several { plan: plan.hand_over().map_err(step)?, own, keep }))

@@ -32,11 +32,12 @@ impl StartError {
     }
 }
 
-/// Starts the task at `place` on this node. `reads` is true if it gets the job's stdin.
+/// Starts the task at `place` on this node, bound to the CPUs of the mask unless that is empty. `reads` is true if it gets
+/// the job's stdin.
 ///
 /// # Errors
 /// [`StartError`]; nothing is left behind then.
-pub fn start(plan: &Plan, place: usize, reads: bool) -> Result<Child, StartError> {
+pub fn start(plan: &Plan, (place, mask): (usize, Vec<usize>), reads: bool) -> Result<Child, StartError> {
     let files = plan.files.get(place).cloned().unwrap_or_default();
     let local = u32::try_from(place).unwrap_or(u32::MAX);
     let (program, arguments) = plan.argv.split_first().map_or((&[][..], &[][..]), |(program, rest)| (program, rest));
@@ -57,6 +58,10 @@ pub fn start(plan: &Plan, place: usize, reads: bool) -> Result<Child, StartError
     command.stdin(stdin).stdout(stdout).stderr(stderr);
     // SAFETY: the closure makes only async-signal-safe system calls.
     unsafe { command.pre_exec(plain_signals) };
+    if !mask.is_empty() {
+        // SAFETY: as above.
+        unsafe { command.pre_exec(move || bind(&mask)) };
+    }
     command.spawn().map_err(|source| {
         let command = String::from_utf8_lossy(program).into_owned();
         match source.kind() {
@@ -102,6 +107,15 @@ fn output(plan: &Plan, name: Option<&[u8]>, last: &mut Option<(Vec<u8>, File)>) 
     let file = opened.map_err(cannot_open(name))?;
     *last = Some((name.to_vec(), file.try_clone().map_err(cannot_open(name))?));
     Ok(file.into())
+}
+
+/// Binds this process to the CPUs of the mask.
+fn bind(mask: &[usize]) -> io::Result<()> {
+    // SAFETY: the call reads the mask, of that size.
+    match unsafe { libc::sched_setaffinity(0, size_of_val(mask), mask.as_ptr().cast()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Unblocks the signals that this process blocks.

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 
 use super::Plan;
+use super::binding::masks;
 use super::broadcast::{broadcast, stdin};
 use super::lines::Lines;
 use super::report::{Report, outcome_of};
@@ -90,12 +91,12 @@ pub async fn supervise(plan: Plan) -> Outcome {
 async fn start_all(plan: &Plan, running: &mut RunningTasks, (out, err): (&Pieces, &Pieces)) -> bool {
     let stdin = stdin();
     let (mut sinks, mut failed) = (Vec::new(), false);
-    for place in 0..plan.files.len() {
+    for (place, mask) in masks(plan).into_iter().enumerate() {
         let task = plan.first.saturating_add(u32::try_from(place).unwrap_or(u32::MAX));
         let reads = stdin.is_some() && plan.parallel.reader.is_none_or(|reader| reader == task);
         // These signals for the group came before this task was in it.
         let missed = pending();
-        let mut child = match start(plan, place, reads) {
+        let mut child = match start(plan, (place, mask), reads) {
             Ok(child) => child,
             Err(error) => {
                 failed |= running.report.add(task, error.outcome());

@@ -23,12 +23,13 @@ fn none(_: &View) -> String {
     String::new()
 }
 
-const COLUMNS: [AccountColumn; 63] = [
+const COLUMNS: [AccountColumn; 64] = [
     column("JobID", 12, |view| view.label()),
     column("JobIDRaw", 12, |view| view.number()),
     column("JobName", 10, |view| view.job.name.clone()),
     column("Partition", 10, |view| view.partition()),
     column("Account", 10, |view| view.account()),
+    column("AssocID", 10, |view| view.association().to_string()),
     column("AllocCPUS", 10, |view| if view.job.started.is_some() { view.cores().to_string() } else { "0".into() }),
     column("NCPUS", 10, |view| view.cores().to_string()),
     column("ReqCPUS", 8, |view| view.cores().to_string()),

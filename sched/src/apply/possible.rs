@@ -42,8 +42,13 @@ pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), 
     if allowed.is_empty() && known().any(|node| allows_node(&may_again, node)) {
         return Err(Refused::MayBeEvicted);
     }
-    if allowed.is_empty() {
+    let at_any_hardware = Request { hardware: Vec::new(), ..request.clone() };
+    let of_others: Vec<&Node> = known().filter(|node| allows_node(&at_any_hardware, node)).collect();
+    if allowed.is_empty() && of_others.is_empty() {
         return Err(queues::none_left(request));
+    }
+    if allowed.is_empty() {
+        return Err(no_hardware(request, &of_others));
     }
     let units = || allowed.iter().flat_map(|node| node.units().map(move |(_, unit)| (*node, unit)));
     let at_any_cap = Request { cap: None, ..request.clone() };
@@ -56,15 +61,7 @@ pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), 
         return Err(Refused::NoCap { cap, known: if known.is_empty() { "none".to_owned() } else { known.join(", ") } });
     }
     if !units().any(|(_, unit)| allows_unit(request, unit)) {
-        let mut known: Vec<&str> = units().map(|(_, unit)| unit.hardware.as_str()).collect();
-        known.sort_unstable();
-        known.dedup();
-        let wanted = match (request.hardware.is_empty(), request.accelerators) {
-            (false, _) => request.hardware.join("|"),
-            (true, Some(_)) => "of an accelerator".to_owned(),
-            (true, None) => request.variants.join("|"),
-        };
-        return Err(Refused::NoHardware { wanted, known: known.join(", ") });
+        return Err(no_hardware(request, &allowed));
     }
     if let Some(refused) = too_few_accelerators(request, &allowed) {
         return Err(refused);
@@ -90,6 +87,18 @@ pub(crate) fn check_request(cluster: &Cluster, request: &Request) -> Result<(), 
             offered_memory: node.spec.memory,
         })
     })
+}
+
+/// Makes the refusal of a job for which none of these nodes has the types of hardware.
+fn no_hardware(request: &Request, nodes: &[&Node]) -> Refused {
+    let known: BTreeSet<&str> =
+        nodes.iter().flat_map(|node| node.units()).map(|(_, unit)| unit.hardware.as_str()).collect();
+    let wanted = match (request.hardware.is_empty(), request.accelerators) {
+        (false, _) => request.hardware.join("|"),
+        (true, Some(_)) => "of an accelerator".to_owned(),
+        (true, None) => request.variants.join("|"),
+    };
+    Refused::NoHardware { wanted, known: known.into_iter().collect::<Vec<_>>().join(", ") }
 }
 
 /// Returns true if the job could have cores of the unit, provided that enough are free. Next to accelerators this is

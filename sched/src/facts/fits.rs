@@ -10,6 +10,13 @@ pub(crate) fn allows_node(request: &Request, node: &Node) -> bool {
     (request.include.is_empty() || named(&request.include))
         && !named(&request.exclude)
         && is_open(request, &node.closed_to, node.owner.evicts())
+        && has_hardware(request, &node.spec.units)
+}
+
+/// Returns true if a node with these units has all types of hardware that the job requests together, as `a&b`.
+pub(crate) fn has_hardware(request: &Request, units: &[UnitSpec]) -> bool {
+    let has = |named: &str| units.iter().any(|unit| unit.hardware == named);
+    request.hardware.is_empty() || request.hardware.iter().any(|all| !all.contains('&') || all.split('&').all(has))
 }
 
 /// Returns true if nodes that are closed to these queues, and whose owners may evict jobs, run the job.
@@ -36,7 +43,8 @@ pub(crate) fn may_be_denied(request: &Request) -> bool {
 /// Returns true if the job may run on a unit of this type and has a command for it. The command is a variant, or the
 /// main command on a CPU or on the accelerators of `--gres`.
 pub(crate) fn allows_unit(request: &Request, unit: &UnitSpec) -> bool {
-    let constrained = request.hardware.is_empty() || request.hardware.contains(&unit.hardware);
+    let names = |all: &String| all.split('&').any(|one| one == unit.hardware);
+    let constrained = request.hardware.is_empty() || request.hardware.iter().any(names);
     let has_command = match request.accelerators {
         Some(_) => unit.kind == UnitKind::Accelerator,
         None => unit.kind == UnitKind::Cpu || request.variants.contains(&unit.hardware),

@@ -19,6 +19,7 @@ pub(crate) use eligible::{begin_of, closed_queue, not_eligible, wants_to_be_alon
 pub(crate) use estimate::{Known, Looked, estimate, host_power, under_cap};
 pub(crate) use explore::{Measured, RUNS, caps, explores, is_near, longest_at};
 pub(crate) use fits::{
-    HostCores, MARGIN, allows_node, allows_unit, chunks_on_node, cores_on, first_fit, fits_node, host_cores, is_open,
-    longest, may_be_denied, obeys_cap, unit_and_chunks, units_like, units_wanted, wants_host_cores, wants_several,
+    HostCores, MARGIN, allows_node, allows_unit, chunks_on_node, cores_on, first_fit, fits_node, has_hardware,
+    host_cores, is_open, longest, may_be_denied, obeys_cap, unit_and_chunks, units_like, units_wanted,
+    wants_host_cores, wants_several,
 };

@@ -10,7 +10,7 @@ use limo_model::{Memory, Meter, NodeId, Part, Request, Span, Time, UnitId, UnitS
 
 use super::shapes::{NodeDemand, Way};
 use super::stock::Stock;
-use crate::facts::is_open;
+use crate::facts::{has_hardware, is_open};
 use crate::state::{Node, Sleep};
 use crate::structure::{Bits, Levels};
 
@@ -74,7 +74,7 @@ impl Class {
 
     /// Returns true if its nodes run jobs of the queue of `request`.
     pub fn is_open_to(&self, request: &Request) -> bool {
-        is_open(request, &self.closed_to, self.evicts)
+        is_open(request, &self.closed_to, self.evicts) && has_hardware(request, &self.units)
     }
 
     /// Returns the runs of node numbers for a run of positions.

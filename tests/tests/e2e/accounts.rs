@@ -139,10 +139,71 @@ fn commands_of_slurm_name_accounts_and_qos() {
         let told = slurm(submitter, &line);
         assert_ne!(told.code, Some(0));
         let expected = format!("sbatch: error: Batch job submission failed: {words}\n");
-        assert!(told.stderr.starts_with(&expected), "{}", told.stderr);
+        assert!(told.stderr.contains(&expected), "{}", told.stderr);
     };
     refused(&["-A", "closed"], "Invalid account or account/partition combination specified");
     refused(&["-A", "unknown"], "Invalid account or account/partition combination specified");
     refused(&["-q", "unknown"], "Invalid qos specification");
-    run(&["scancel", &running, &by_qos, &by_account]);
+    let numbers = |options: &[&str]| run(&[&["squeue", "-h", "-o", "%i"], options].concat());
+    let [all, urgent] = [[&running, &by_qos, &by_account].as_slice(), &[&running, &by_qos]].map(|jobs| {
+        let mut lines: Vec<String> = jobs.iter().map(|job| format!("{job}\n")).collect();
+        lines.sort();
+        lines
+    });
+    let sorted = |text: String| {
+        let mut lines: Vec<String> = text.lines().map(|line| format!("{line}\n")).collect();
+        lines.sort();
+        lines
+    };
+    assert_eq!(sorted(numbers(&["-A", "physics,other"])), all);
+    assert_eq!(sorted(numbers(&["-A", "physics", "-q", "urgent"])), urgent);
+    assert_eq!(numbers(&["-A", "closed"]), "");
+    assert_eq!(sorted(run(&["sacct", "-X", "-n", "-P", "-o", "JobID", "-a", "-q", "urgent"])), urgent);
+    // One number stands for all jobs of a user in an account, and is that of `sacctmgr`.
+    let association = run(&["sacct", "-X", "-n", "-P", "-o", "AssocID", "-j", &running]);
+    let user = submitter.job(running.parse().expect("a number"))["user"].as_str().expect("a user").to_owned();
+    let shown =
+        run(&["sacctmgr", "-n", "-P", "show", "assoc", "account=physics", &format!("user={user}"), "format=id"]);
+    assert_eq!(association, shown);
+    assert!(association.trim().parse::<u32>().is_ok_and(|number| number > 0), "{association}");
+    run(&["scancel", "-A", "closed"]);
+    run(&["scancel", "-q", "urgent", &by_account]);
+    assert_eq!(sorted(numbers(&[])), all, "no job is both");
+    run(&["scancel", "-q", "urgent"]);
+    until("only the job of the other QOS is left", || (numbers(&[]) == format!("{by_account}\n")).then_some(()));
+    run(&["scancel", "-A", "physics"]);
+    until("none is left", || numbers(&[]).is_empty().then_some(()));
+}
+
+#[test]
+fn refusals_have_the_words_of_slurm() {
+    let text = "[account.closed]\n[account.open]\ndefault = true\n[queue.short]\ndefault = true\nmax_time = \"1h\"\n\
+                default_time = \"10min\"\n[qos.normal]\ndefault = true\n[qos.brief]\nmax_time = \"1min\"\n";
+    let (cluster, _settings, _directory) = start(text);
+    let submitter = cluster.submitter();
+    let account = "Invalid account or account/partition combination specified";
+    let configuration = "Requested node configuration is not available";
+    let policy = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)";
+    for (options, words) in [
+        (&["-A", "closed"][..], account),
+        (&["-q", "none"], "Invalid qos specification"),
+        (&["-p", "none"], "Invalid partition name specified"),
+        (&["-c", "64"], configuration),
+        (&["-C", "a100"], configuration),
+        (&["-C", "cpu&a100"], configuration),
+        (&["-w", "n9"], "Invalid node name specified"),
+        (&["-t", "2:00:00"], "Requested time limit is invalid (missing or exceeds some limit)"),
+        (&["-q", "brief", "-t", "5"], policy),
+    ] {
+        for (command, action, work) in [
+            ("srun", "Unable to allocate resources", &["true"][..]),
+            ("sbatch", "Batch job submission failed", &["--wrap", "true"]),
+            ("salloc", "Job submit/allocate failed", &["true"]),
+        ] {
+            let ran = slurm(submitter, &[&[command], options, work].concat());
+            let line = format!("{command}: error: {action}: {words}\n");
+            assert!(ran.code == Some(1) && ran.stderr.contains(&line), "{command} {options:?}: {ran:?}");
+        }
+    }
+    assert!(submitter.jobs().is_empty());
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command};
 use std::time::Duration;
 
-use limo_containment::{Controller, Group, Limits, Mounts, Place, Subtree};
+use limo_containment::{Group, Limits};
 use limo_requirements::{Requirement, skip};
 use limo_tests::{Cluster, Setup, finish, groups, programs, until};
 use nix::sys::signal::{Signal, kill};
@@ -188,62 +188,6 @@ fn cores_of_the_whole_machine_need_no_quota() {
     until("the job runs", || (submitter.state(job) == "running").then_some(()));
     let quota = in_group(job, &cluster, "cpu.cfs_quota_us", "cpu.max");
     assert!(quota.is_none_or(|quota| quota.starts_with("max")));
-}
-
-#[test]
-fn bound_jobs_have_cores_of_their_own_also_after_a_restart_of_the_node() {
-    if !nix::unistd::geteuid().is_root() {
-        return skip(Requirement::Root, "only root can make control groups");
-    }
-    let all = match Subtree::open(&Mounts::find().expect("a list"), Place::Own("/limo"), "test-bound", &Controller::ALL)
-    {
-        Ok(subtree) => {
-            let cores = subtree.cores().expect("readable");
-            subtree.leave();
-            cores
-        }
-        Err(_) => None,
-    };
-    let Some(all) = all.filter(|cores| cores.count() >= 2) else {
-        return skip(Requirement::ControlGroups, "jobs cannot be bound to one of two cores");
-    };
-    let count = all.count().to_string();
-    let mut cluster = Setup::default().node("n1", &["--cpus", &count, "--bind-cores", "true"]).with_groups().start();
-    let submitter = cluster.submitter().clone();
-    // Each job writes the cores that it may use, and waits.
-    let script =
-        |name: &str| format!("sed -n 's/Cpus_allowed_list:\\t//p' /proc/self/status > {name}; exec sleep 1000");
-    let start = |name: &str| submitter.detach(&["sh", "-c", &script(name)]);
-    let cores = |name: &str| number_at(&submitter.path(name));
-    let first = start("first");
-    let on_first = cores("first");
-    let second = start("second");
-    let on_second = cores("second");
-    assert_ne!(on_first, on_second);
-    submitter.lq(&["cancel", &second.to_string()]).succeeded();
-    submitter.wait(second);
-    cluster.kill_node("n1");
-    cluster.start_node("n1");
-    for name in ["third", "fourth"] {
-        let job = start(name);
-        assert_eq!(cores(name), on_second, "the core of the job that ended, not that of the job that runs");
-        submitter.lq(&["cancel", &job.to_string()]).succeeded();
-        submitter.wait(job);
-    }
-    submitter.lq(&["cancel", &first.to_string()]).succeeded();
-    submitter.wait(first);
-}
-
-#[test]
-fn a_node_does_not_start_if_it_has_too_few_cores_to_bind_jobs_to() {
-    let arguments =
-        ["--state-dir", "state", "--master", "unix:/none", "--name", "n1", "--cpus", "65536", "--bind-cores", "true"];
-    let directory = tempfile::tempdir().expect("a directory");
-    let command = &mut programs::command("lslave");
-    let ran = command.args(arguments).current_dir(directory.path()).output().expect("a program");
-    let told = String::from_utf8_lossy(&ran.stderr);
-    assert_eq!(ran.status.code(), Some(1), "{told}");
-    assert!(told.contains("`bind_cores` of [containment] is not possible: "), "{told}");
 }
 
 #[test]

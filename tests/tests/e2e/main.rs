@@ -7,6 +7,7 @@ mod api;
 mod arrays;
 mod attach;
 mod backup;
+mod binding;
 mod budget;
 mod certificates;
 mod clients;

@@ -89,6 +89,29 @@ fn figures_of_a_cluster_are_those_of_lq() {
     });
 }
 
+/// Writes settings of a master with a feed of carbon intensities, and returns their path.
+fn with_carbon() -> (TempDir, String) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (table, settings) = (directory.path().join("carbon.csv"), directory.path().join("lmaster.toml"));
+    let rows = "time,carbon_g_per_kwh\n2026-01-01T00:00:00Z,263.5\n2100-01-01T00:00:00Z,1\n";
+    std::fs::write(&table, rows).expect("written");
+    let text = format!("[feed.carbon]\nsource = \"csv\"\nfile = {table:?}\nweight = \"80 EUR/t\"\n");
+    std::fs::write(&settings, text).expect("written");
+    let path = settings.to_str().expect("UTF-8").to_owned();
+    (directory, path)
+}
+
+#[test]
+fn the_carbon_intensity_is_that_of_its_feed_and_absent_without_one() {
+    let without = Setup::nodes(1, 1).master(&["--web", "127.0.0.1:0"]).start();
+    assert!(!metrics(&address(&without)).contains("limo_carbon_g_per_kwh "), "no feed is configured");
+    let (_directory, settings) = with_carbon();
+    let cluster = Setup::nodes(1, 1).master(&["--web", "127.0.0.1:0", "--config", &settings]).start();
+    let address = address(&cluster);
+    let found = until("the feed is read", || value(&metrics(&address), "limo_carbon_g_per_kwh"));
+    assert_eq!(found, 263.5);
+}
+
 #[test]
 fn a_foreign_host_and_an_unknown_path_are_refused() {
     let cluster = Setup::nodes(1, 1).master(&["--web", "127.0.0.1:0"]).start();
@@ -184,7 +207,8 @@ fn each_panel_of_the_dashboard_has_samples() {
     if Command::new("prometheus").arg("--version").output().is_err() {
         return skip(Requirement::Program, "Prometheus is not installed (`apt install prometheus`)");
     }
-    let cluster = Setup::nodes(2, 1).master(&["--web", "127.0.0.1:0"]).start();
+    let (_directory, settings) = with_carbon();
+    let cluster = Setup::nodes(2, 1).master(&["--web", "127.0.0.1:0", "--config", &settings]).start();
     let submitter = cluster.submitter();
     submitter.lconf(&["set", "limits", "10W", "10kW"]).succeeded();
     let prices = "time,price\n2026-01-01 00:00,50 EUR/MWh\n2100-01-01 00:00,0 EUR/MWh\n";

@@ -94,6 +94,27 @@ fn jobs_are_listed_held_released_and_cancelled_as_by_slurm() {
 }
 
 #[test]
+fn sacct_finds_tasks_by_their_raw_numbers() {
+    let cluster = Setup::nodes(1, 1).start();
+    let submitter = cluster.submitter();
+    let array = slurm(submitter, &["sbatch", "--parsable", "-a", "3,5", "--wrap", "sleep 1000"]).succeeded();
+    let array: u64 = array.trim().parse().expect("a number");
+    let (first, second) = (array + 1, array + 2);
+    until("the first task runs", || (submitter.state(first) == "running").then_some(()));
+    let shown = |job: u64| {
+        let line = ["sacct", "-nXP", "-j", &job.to_string(), "-o", "JobID,JobIDRaw,State"];
+        slurm(submitter, &line).succeeded()
+    };
+    assert_eq!(shown(first), format!("{array}_3|{first}|RUNNING\n"));
+    assert_eq!(shown(second), format!("{array}_5|{second}|PENDING\n"));
+    assert_eq!(shown(array + 3), "", "the array has two tasks");
+    slurm(submitter, &["scancel", &array.to_string()]).succeeded();
+    submitter.wait(array);
+    let by = format!("CANCELLED by {}", nix::unistd::getuid());
+    assert_eq!(shown(first), format!("{array}_3|{first}|{by}\n"));
+}
+
+#[test]
 fn time_limits_of_running_jobs_are_changed_also_after_restarts() {
     let mut cluster = Setup::nodes(1, 2).start();
     let submitter = cluster.submitter().clone();
@@ -170,8 +191,10 @@ fn comments_and_constraints_of_jobs_are_kept_and_obeyed() {
     assert_eq!(slurm(submitter, &["squeue", "-h", "-j", &plain, "-o", "%k|%w"]).succeeded(), "(null)|(null)\n");
     let long = sbatch(&["--comment", &"x".repeat(1025)]);
     assert!(long.code == Some(1) && long.stderr.contains("1025 bytes; the limit is 1024"), "{long:?}");
+    let counted = sbatch(&["-C", "a*2"]);
+    assert!(counted.code == Some(1) && counted.stderr.contains("Invalid feature specification: a*2"), "{counted:?}");
     let both = sbatch(&["-C", "a&b"]);
-    assert!(both.code == Some(1) && both.stderr.contains("Invalid feature specification: a&b"), "{both:?}");
+    assert!(both.code == Some(1) && both.stderr.contains("no node has the hardware a&b"), "{both:?}");
     let unknown = sbatch(&["-C", "quantum"]);
     assert!(unknown.code == Some(1) && unknown.stderr.contains("quantum"), "{unknown:?}");
 }

@@ -119,6 +119,11 @@ fn a_running_job_and_its_steps_have_figures_so_far() {
     assert!(cpu.contains("(user ") && cpu.ends_with(") so far"), "{cpu}");
     let memory = fact(submitter, job, "memory used ").expect("a line");
     assert!(memory.contains(" MiB now, at most "), "{memory}");
+    let so_far = submitter.job(job)["used_so_far"].clone();
+    assert_eq!((&so_far["nodes"], &so_far["nodes_answered"]), (&1.into(), &1.into()), "{so_far}");
+    let bytes = ["memory_bytes", "memory_peak_bytes"].map(|key| number(&so_far, key));
+    assert!(bytes.iter().all(|bytes| (f64::from(32 << 20)..f64::from(256 << 20)).contains(bytes)), "{so_far}");
+    assert!(number(&so_far, "cpu_user_s") > 0.0, "{so_far}");
     for (named, shown) in [(format!("{job}"), format!("{job}.0")), (format!("{job}.batch"), format!("{job}.batch"))] {
         let line = slurm(submitter, &["sstat", "-nP", "-j", &named, "-o", "JobID,MaxRSS,NNodes"]);
         let cells: Vec<&str> = line.trim().split('|').collect();

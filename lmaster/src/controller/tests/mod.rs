@@ -20,6 +20,7 @@ mod jobs;
 mod limits;
 mod liveness;
 mod lost_reports;
+mod measured;
 mod meters;
 mod multi_node;
 mod nodes;

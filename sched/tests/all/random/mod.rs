@@ -5,6 +5,8 @@ mod with;
 
 use std::num::NonZeroU32;
 
+pub use run::Limits;
+use with::quota;
 pub use with::with_cores;
 
 use crate::world::World;
@@ -67,6 +69,10 @@ pub enum Step {
     Queues([(u8, bool); 2]),
     /// Two kinds of licences, and their numbers.
     Licences([u32; 2]),
+    /// Three accounts, two of them below the first, and their limits.
+    Accounts([Limits; 3]),
+    /// Two QOS, and their limits for each user.
+    Qos([Limits; 2]),
     /// Two groups: the nodes of each as bits, with 0 for no group, and the limit in watts. A node of both is in the first.
     /// Some limits come with rules for owners.
     Groups([(u8, i64); 2]),
@@ -120,6 +126,10 @@ pub struct Ask {
     pub queue: Option<u8>,
     /// Numbers of two kinds of licences.
     pub licences: [u32; 2],
+    /// One of three accounts.
+    pub account: Option<u8>,
+    /// One of two QOS.
+    pub qos: Option<u8>,
     pub priority: i32,
     /// Number of tasks, and the largest number at a time if not 0; usually not an array.
     pub tasks: Option<(NonZeroU32, u32)>,
@@ -161,6 +171,8 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             reservation: more.0.3,
             queue: None,
             licences: [0; 2],
+            account: None,
+            qos: None,
             priority: more.0.4,
             exclusive: more.1.0,
             accelerators: more.1.1,
@@ -170,12 +182,6 @@ fn ask(most: u32) -> impl Strategy<Value = Ask> {
             tasks: more.1.2.and_then(|(count, limit)| Some((NonZeroU32::new(count)?, limit))),
         },
     )
-}
-
-/// Jobs, cores, watt-hours and submissions.
-fn quota() -> impl Strategy<Value = [Option<u32>; 4]> {
-    let maybe = |range: std::ops::Range<u32>| proptest::option::weighted(0.4, range);
-    (maybe(0..3), maybe(0..6), maybe(0..20), maybe(3..9)).prop_map(|(jobs, cores, wh, all)| [jobs, cores, wh, all])
 }
 
 /// Users of the jobs.
@@ -385,6 +391,8 @@ pub fn request(now: Time, ask: &Ask) -> Request {
         reservation: ask.reservation.map(|which| format!("r{which}")),
         queue: ask.queue.map(|which| format!("q{which}")),
         licences: licences(ask.licences),
+        account: ask.account.map(|which| format!("a{which}")),
+        qos: ask.qos.map(|which| format!("c{which}")),
         predicted: if ask.takes % 4 == 1 { predictions(ask.cores, ask.nodes.into()) } else { Vec::new() },
         variants: if ask.variant { vec![HARDWARE[2].into()] } else { Vec::new() },
         ..Request::one_core(format!("app{}", ask.app))

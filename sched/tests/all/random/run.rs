@@ -6,8 +6,8 @@ use limo_model::{Band, Curve, Energy, JobId, ModeSetting, NodeId, Part, Power, P
 use limo_sched::{Allocation, Event, Job, Options, Phase, Round, Sleep};
 use proptest::prelude::*;
 
-use super::with::{with_groups, with_licences, with_packs, with_queues, with_ranges};
-use super::{Step, USERS, budgets, config, predictions, reservation, with_pauses, with_variation};
+use super::with::{with_accounts, with_groups, with_licences, with_packs, with_queues, with_ranges};
+use super::{Step, budgets, config, predictions, reservation, with_pauses, with_variation};
 use crate::world::World;
 
 /// Returns the world after these steps. Checks the properties after each of them.
@@ -33,7 +33,7 @@ pub fn keeps_in(
     cluster: impl Fn(Preset, Options, [i64; 6]) -> World,
 ) {
     let draws = proptest::array::uniform6(0..60_i64);
-    let step = with_ranges(with_licences(with_queues(with_packs(with_pauses(with_variation(step))))));
+    let step = with_ranges(with_accounts(with_licences(with_queues(with_packs(with_pauses(with_variation(step)))))));
     let steps = proptest::collection::vec(with_groups(step), 1..25);
     proptest!(config, |(options in options, draws in draws, steps in steps)| {
         let mut run = Run::of(cluster(preset, options, draws), &steps);
@@ -44,6 +44,7 @@ pub fn keeps_in(
     });
 }
 
+mod accounts;
 mod again;
 mod asks;
 mod groups;
@@ -54,6 +55,8 @@ mod pauses;
 mod queues;
 mod reasons;
 mod settings;
+
+pub use accounts::Limits;
 
 struct Run {
     world: World,
@@ -104,28 +107,14 @@ impl Run {
     }
 
     fn one_round(&mut self) -> Round {
-        let before = USERS.map(|user| self.on_nodes(user));
+        let before = self.shared();
         let round = self.world.round();
         assert_eq!(round.violations, [], "the checker found something");
         self.check_starts(&round);
         self.check_groups(&round);
         self.check_licences(&round);
-        // A new quota does not end jobs on nodes, but it admits no others.
-        for (user, before) in USERS.into_iter().zip(before) {
-            let (now, quota) = (self.on_nodes(user), self.world.core.settings().quotas.of(user));
-            let within = |now: u32, before: u32, most: Option<u32>| most.is_none_or(|most| now <= most.max(before));
-            assert!(within(now.0, before.0, quota.jobs), "{user} has {now:?} of {quota}");
-            assert!(within(now.1, before.1, quota.cores), "{user} has {now:?} of {quota}");
-        }
+        self.check_shared(&before);
         round
-    }
-
-    /// Returns the number of a user's jobs on nodes, and of their cores.
-    fn on_nodes(&self, user: &str) -> (u32, u32) {
-        let jobs = self.world.core.jobs().filter(|(_, job)| job.request.user == user);
-        jobs.filter_map(|(_, job)| job.assignment()).fold((0, 0), |(jobs, cores), assignment| {
-            (jobs + 1, cores + assignment.placement.iter().map(|part| part.cores * part.count).sum::<u32>())
-        })
     }
 
     /// Checks that resources are used once, that no job is on sleeping resources, and that the draws of the nodes add
@@ -286,6 +275,8 @@ impl Run {
             Step::Fairshare(weights, half_life, cores, share) => self.fairshare(*weights, *half_life, (*cores, *share)),
             Step::Queues(queues) => self.queues(*queues),
             Step::Licences(counts) => self.licences(*counts),
+            Step::Accounts(limits) => self.accounts(*limits),
+            Step::Qos(limits) => self.qos(*limits),
             Step::Groups(groups) => self.groups(*groups),
             Step::Reboot(node, step) => self.reboot(*node, *step),
             Step::Owner(node, comes) => self.owner(*node, *comes),
@@ -385,6 +376,8 @@ impl Run {
         self.world.apply(Event::QuotasSet { quotas: Quotas::default(), by: "root".into() }).expect("no quotas");
         self.queues([(0, false); 2]).expect("two queues");
         self.licences([3; 2]).expect("two licences");
+        self.accounts([[None; 2]; 3]).expect("three accounts");
+        self.qos([[None; 2]; 2]).expect("two QOS");
         self.groups([(0, 0); 2]).expect("no groups");
         self.round();
         self.pass(self.world.now + Span::from_secs(100_000));

@@ -44,6 +44,22 @@ pub fn with_licences(steps: impl Strategy<Value = Step>) -> impl Strategy<Value 
     prop_oneof![9 => step, 1 => [0..5_u32, 0..5_u32].prop_map(Step::Licences)]
 }
 
+/// Adds accounts and QOS with limits, which some jobs name. The golden worlds have none.
+pub fn with_accounts(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
+    let maybe = |most: u32| proptest::option::weighted(0.4, 0..most);
+    let limits = (maybe(4), maybe(8)).prop_map(|(jobs, cores)| [jobs, cores]);
+    let names = (proptest::option::of(0..3_u8), proptest::option::weighted(0.3, 0..2_u8));
+    let step = (steps, names).prop_map(|(step, (account, qos))| match step {
+        Step::Submit(ask) => Step::Submit(Ask { account, qos, ..ask }),
+        step => step,
+    });
+    prop_oneof![
+        18 => step,
+        1 => [limits.clone(), limits.clone(), limits.clone()].prop_map(Step::Accounts),
+        1 => [limits.clone(), limits].prop_map(Step::Qos),
+    ]
+}
+
 /// Gives some jobs a range of nodes, which may be wider than the cluster. Packed jobs cannot have one.
 pub fn with_ranges(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = Step> {
     (steps, proptest::option::weighted(0.15, 1..4_u32)).prop_map(|(step, more)| match (step, more) {
@@ -61,4 +77,10 @@ pub fn with_groups(steps: impl Strategy<Value = Step>) -> impl Strategy<Value = 
         2 => (0..8_u8, any::<bool>()).prop_map(|(node, comes)| Step::Owner(node, comes)),
         1 => (0..8_u8, any::<u8>()).prop_map(|(node, step)| Step::Reboot(node, step)),
     ]
+}
+
+/// Jobs, cores, watt-hours and submissions.
+pub(super) fn quota() -> impl Strategy<Value = [Option<u32>; 4]> {
+    let maybe = |range: std::ops::Range<u32>| proptest::option::weighted(0.4, range);
+    (maybe(0..3), maybe(0..6), maybe(0..20), maybe(3..9)).prop_map(|(jobs, cores, wh, all)| [jobs, cores, wh, all])
 }
