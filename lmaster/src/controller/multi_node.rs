@@ -192,7 +192,7 @@ impl Controller {
             return self.take_back(job, attempt, reason);
         }
         self.assignments.release(job, attempt);
-        let (outcome, usage) = how;
+        let (outcome, usage) = (self.end_of_part(job, attempt, node, how.0), how.1);
         if open.len() > 1 {
             let knew = self.slowest(job).is_some();
             self.tx.must(Event::PartEnded { job, attempt, node, outcome, usage });

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use limo_model::{JobId, NodeId, Request, Step};
+use limo_model::{Attempt, JobId, NodeId, Outcome, Request, Step};
 use limo_proto::{Hold, Launch, StepOf};
 use limo_sched::{Assignment, Refused};
+use nix::libc::SIGTERM;
 
-use super::multi_node::nodes_of;
+use super::multi_node::{nodes_of, place_of};
 use super::{Caller, Controller, Live};
 
 /// Checks the request of a step beyond the checks of the core. A step begins as soon as its job has room, and ends with it.
@@ -75,6 +76,14 @@ impl Controller {
             Hold::Others => nodes_of(assignment).first().is_some_and(|first| ended.contains(first)),
             Hold::All => !ended.is_empty(),
         }
+    }
+
+    /// Returns the end of a job's part. A node that the job only holds has no command, so a stop before the node was ready is
+    /// no failure.
+    pub(super) fn end_of_part(&self, job: JobId, attempt: Attempt, node: NodeId, outcome: Outcome) -> Outcome {
+        let index = self.assignment(job, attempt).and_then(|assignment| place_of(assignment, node));
+        let is_held = self.live_of(job).zip(index).is_some_and(|(live, index)| live.launch.hold.covers(index));
+        if is_held && outcome == Outcome::Signaled(SIGTERM) { Outcome::Exited(0) } else { outcome }
     }
 
     /// Returns true for a job that is a step of another one.

@@ -1,7 +1,7 @@
 //! Jobs over several nodes start and end as one, even if a program is killed in between.
 
-use limo_model::{Outcome, Spread, Widths};
-use limo_proto::{AttemptState, Change, Channel, JobState, Parallel, SendExec, StreamId};
+use limo_model::{JobEnd, Outcome, Spread, Usage, Widths};
+use limo_proto::{AttemptState, Change, Channel, Hold, JobState, Parallel, SendExec, StreamId};
 
 use super::*;
 
@@ -364,4 +364,28 @@ fn a_part_that_begins_early_counts_once() {
     read(&mut it);
     assert_eq!(draw(&it).0, Power::from_watts(99));
     assert_eq!(draw(&it).1 - believed.1, Power::from_watts(99) - believed.0);
+}
+
+/// A script may end before the nodes that its job holds are ready. Their stop is no failure of the job.
+#[test]
+fn a_job_ends_as_its_script_although_a_held_node_was_stopped_early() {
+    for (signal, expected) in [(15, 3), (9, 137)] {
+        let mut it = wide_with(Parallel::default(), |exec| {
+            (exec.launch.hold, exec.launch.io) = (Hold::Others, Io::Detached);
+        });
+        (0..3).for_each(|index| it.ack(index));
+        it.started(0);
+        it.ended(0, 3);
+        it.bench.pass(Span::from_ms(5));
+        for index in [1, 2] {
+            assert!(it.orders(index).iter().any(|order| order == "Stop"), "its script is over");
+            let (outcome, usage) = (Outcome::Signaled(signal), Usage::default());
+            let report = NodeToMaster::Ended { job: JOB, attempt: ATTEMPT, outcome, usage };
+            it.bench.report(it.nodes[index], report);
+        }
+        it.bench.pass(Span::from_ms(5));
+        let end = it.bench.disk.finished[&JOB].end.clone();
+        let Some(JobEnd::Ran { outcome, .. }) = end else { panic!("{end:?}") };
+        assert_eq!(outcome.exit_code(), expected, "signal {signal}");
+    }
 }
