@@ -22,8 +22,9 @@ const LEAST_LOOKS: usize = 25;
 /// Largest difference between an energy counter and the integral of the draw.
 const COUNTER_LIMIT: f64 = 0.05;
 
-/// Least effect of a cap: a smaller difference is that of the meter.
-const LEAST_EFFECT: f64 = 0.002;
+/// Least effect of a cap: a smaller difference is that of the meter, or of the start of processes, which takes a millisecond
+/// more or less.
+const LEAST_EFFECT: f64 = 0.005;
 
 /// Largest change of a repeated measurement without a cap.
 const CHANGE_LIMIT: f64 = 0.02;
@@ -309,6 +310,8 @@ mod tests {
     fn effects_and_changes_are_those_that_the_intervals_show() {
         assert!(has_effect(&repeated(450.0), &repeated(460.0)));
         assert!(!has_effect(&repeated(459.8), &repeated(460.0)));
+        let (less, more) = (repeated(457.9), repeated(460.0));
+        assert!(less.energy.is_apart_from(more.energy) && !has_effect(&less, &more), "0.46 % less is no effect");
         assert_eq!(changed(&repeated(460.0), &repeated(467.0)), None);
         let Some(Reason::Changed { relative }) = changed(&repeated(460.0), &repeated(483.0)) else {
             panic!("no change")
