@@ -12,7 +12,7 @@ const NO_SOURCE: &str = "its group has owners, but lslave cannot tell if one is 
 
 impl Controller {
     /// Returns the rules for the owner of a node.
-    fn owner_rules(&self, node: NodeId) -> Option<OwnerRules> {
+    pub(super) fn owner_rules(&self, node: NodeId) -> Option<OwnerRules> {
         let name = &self.tx.core.node(node)?.spec().name;
         self.tx.core.settings().groups.of(name)?.owners
     }

@@ -37,13 +37,15 @@ impl Controller {
 
     /// Returns the orders that are repeated to a registering node.
     pub(super) fn steering(&self, node: NodeId) -> Vec<MasterToNode> {
+        // Such a node may have suspended a job by itself, for an owner of whom an earlier master has not told this one.
+        let has_owner = self.owner_rules(node).is_some();
         let pauses = self.attempts_on(node).into_iter().filter_map(|(job, attempt)| {
             if !self.open_nodes(job).contains(&node) {
                 return None;
             }
             let paused = match &self.tx.core.job(job)?.phase {
                 Phase::Suspended(..) => true,
-                Phase::Running(_, running) if !running.steady => false,
+                Phase::Running(_, running) if !running.steady || has_owner => false,
                 _ => return None,
             };
             Some(order(job, attempt, paused))

@@ -220,3 +220,24 @@ fn time_and_energy_of_each_state_survive_restarts() {
     assert_eq!(rest, before);
     assert!((50 + 120..=50 + 201).contains(secs), "{found:?}");
 }
+
+/// The node may have suspended the job for an owner who has left since, while no master could hear of it.
+#[test]
+fn a_running_job_is_resumed_when_its_node_registers() {
+    let (bench, _, job) = running();
+    let attempt = Attempt(1);
+    let mut bench = bench.killed();
+    configure(&mut bench, SUSPEND);
+    let report = AttemptReport {
+        journal: Default::default(),
+        job,
+        attempt,
+        state: AttemptState::Running,
+        stdin_offset: 0,
+        kept: Default::default(),
+        is_evicted: false,
+        checkpointed: None,
+    };
+    let node = desk(&mut bench, Some(false), vec![report]);
+    assert!(bench.orders(node).contains(&MasterToNode::Resume { job, attempt }));
+}
