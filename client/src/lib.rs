@@ -48,7 +48,7 @@ pub use nodes::node_table;
 pub use screen::{Screen, Tint};
 pub use selectors::{JobsArg, SelectorError, Selectors, selectors};
 pub use session::Session;
-pub use slurm::in_slurms_words;
+pub use slurm::slurm_words;
 pub use table::{Align, Room, Table, marked, or_dash, plain, plain_lines};
 pub use usage::{complaint_of, parse};
 pub use waiting::until_over;

@@ -47,7 +47,7 @@ const WORDS: [(&str, &str, &str); 27] = [
 ];
 
 /// Returns Slurm's words for a reason of the master; `None` if Slurm has none for it.
-pub fn in_slurms_words(reason: &str) -> Option<&'static str> {
+pub fn slurm_words(reason: &str) -> Option<&'static str> {
     let is_it =
         |(begin, later, _): &&(&str, &str, &str)| reason.strip_prefix(begin).is_some_and(|rest| rest.contains(later));
     WORDS.iter().find(is_it).map(|(_, _, words)| *words)
@@ -57,7 +57,7 @@ impl Failure {
     /// Puts Slurm's words, behind those of the failed action, on a line after the reason of a refusal. Other failures stay.
     #[must_use]
     pub fn as_slurm(mut self, program: &str, action: &str) -> Self {
-        if let Some(words) = in_slurms_words(&self.message) {
+        if let Some(words) = slurm_words(&self.message) {
             self.message = format!("{}\n{program}: error: {action}: {words}", self.message);
             self.code = 1;
         }
@@ -89,9 +89,9 @@ mod tests {
             ("there is no node `n9` (nodes: n1)", NODE_NAME),
             ("user ada may not submit jobs: an operator denies it", DENIED),
         ] {
-            assert_eq!(in_slurms_words(reason), Some(words), "{reason}");
+            assert_eq!(slurm_words(reason), Some(words), "{reason}");
         }
-        assert_eq!(in_slurms_words("the array has no tasks"), None);
+        assert_eq!(slurm_words("the array has no tasks"), None);
     }
 
     #[test]

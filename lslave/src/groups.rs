@@ -154,7 +154,7 @@ impl Groups {
         Ok(Confinement { group, cores })
     }
 
-    /// Chooses the cores of a launch with so many, which may be a step of the attempt `of`; `None` if it is not bound.
+    /// Chooses `count` cores for a launch, which may be a step of the attempt `of`. Returns `None` if it is not bound.
     fn choose(
         &mut self,
         exec: &DoExec,

@@ -4,7 +4,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use limo_client::{Failure, Master, exit, in_slurms_words, lrun, tell};
+use limo_client::{Failure, Master, exit, lrun, slurm_words, tell};
 use limo_model::{JobId, host_list};
 use limo_proto::{JobReport, JobState, Selection, Selector};
 
@@ -67,7 +67,7 @@ fn allocate(master: &Master, job: &Translated) -> Result<JobId, Failure> {
     if !status.success() {
         let text = String::from_utf8_lossy(&stderr);
         let reason = text.lines().next().unwrap_or_default().trim_start_matches("lrun: error: ");
-        return Err(match in_slurms_words(reason) {
+        return Err(match slurm_words(reason) {
             Some(_) => Failure::new(reason).as_slurm("salloc", "Job submit/allocate failed"),
             None => Failure::new(format_args!("Job submit/allocate failed: {reason}")),
         });

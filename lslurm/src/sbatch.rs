@@ -3,7 +3,7 @@
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use limo_client::{Failure, Master, Patience, answer, exit, in_slurms_words, lrun, tell, until_over};
+use limo_client::{Failure, Master, Patience, answer, exit, lrun, slurm_words, tell, until_over};
 use limo_model::JobId;
 
 use crate::call::Call;
@@ -124,7 +124,7 @@ const OF_OPTIONS: [(&str, &str); 4] = [
 fn complaint(text: &str) -> String {
     let refusal = |reason: &str| {
         let of_option = OF_OPTIONS.iter().find(|(option, _)| reason.contains(&format!("for {option} ")));
-        match (of_option, in_slurms_words(reason)) {
+        match (of_option, slurm_words(reason)) {
             (Some((_, words)), _) => format!("sbatch: error: {ACTION}: {words}\n"),
             (None, Some(words)) => format!("sbatch: error: {reason}\nsbatch: error: {ACTION}: {words}\n"),
             (None, None) => format!("sbatch: error: {ACTION}: {reason}\n"),

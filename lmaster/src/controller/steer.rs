@@ -37,7 +37,7 @@ impl Controller {
 
     /// Returns the orders that are repeated to a registering node.
     pub(super) fn steering(&self, node: NodeId) -> Vec<MasterToNode> {
-        // Such a node may have suspended a job by itself, for an owner of whom an earlier master has not told this one.
+        // A node suspends jobs for its owner by itself. A master that was killed at that time may not have heard of it.
         let has_owner = self.owner_rules(node).is_some();
         let pauses = self.attempts_on(node).into_iter().filter_map(|(job, attempt)| {
             if !self.open_nodes(job).contains(&node) {

@@ -78,8 +78,8 @@ impl Controller {
         }
     }
 
-    /// Returns the end of a job's part. A node that the job only holds has no command, so a stop before the node was ready is
-    /// no failure.
+    /// Returns the end of a job's part. A node that the job only holds runs no command, so stopping it before it is ready is
+    /// not a failure.
     pub(super) fn end_of_part(&self, job: JobId, attempt: Attempt, node: NodeId, outcome: Outcome) -> Outcome {
         let index = self.assignment(job, attempt).and_then(|assignment| place_of(assignment, node));
         let is_held = self.live_of(job).zip(index).is_some_and(|(live, index)| live.launch.hold.covers(index));

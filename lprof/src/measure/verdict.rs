@@ -311,7 +311,7 @@ mod tests {
         assert!(has_effect(&repeated(450.0), &repeated(460.0)));
         assert!(!has_effect(&repeated(459.8), &repeated(460.0)));
         let (less, more) = (repeated(457.9), repeated(460.0));
-        assert!(less.energy.is_apart_from(more.energy) && !has_effect(&less, &more), "0.46 % less is no effect");
+        assert!(less.energy.is_apart_from(more.energy) && !has_effect(&less, &more), "0.46 % less is not an effect");
         assert_eq!(changed(&repeated(460.0), &repeated(467.0)), None);
         let Some(Reason::Changed { relative }) = changed(&repeated(460.0), &repeated(483.0)) else {
             panic!("no change")

@@ -30,7 +30,7 @@ struct Bound {
 }
 
 impl Binding {
-    /// Makes the binding for a node with so many cores for jobs; by control groups if that is possible.
+    /// Makes the binding for a node with `needed` cores for jobs; by control groups if that is possible.
     ///
     /// # Errors
     /// If the machine has fewer cores.

@@ -25,16 +25,7 @@ fn silence_moves_the_job_to_another_node() {
     let [MasterToNode::DoExec(exec)] = orders.as_slice() else { panic!("{orders:?}") };
     assert_eq!((exec.job, exec.attempt), (JOB, Attempt(2)));
     // The node continues, and has a record of the attempt.
-    let held = AttemptReport {
-        journal: Default::default(),
-        job: JOB,
-        attempt: Attempt(1),
-        state: limo_proto::AttemptState::Held,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let held = attempt_report(JOB, Attempt(1), limo_proto::AttemptState::Held);
     let n1 = bench.node_with("n1", "boot", vec![held]);
     let drop = MasterToNode::Drop { job: JOB, attempt: Attempt(1) };
     assert!(bench.orders(n1).contains(&drop));
@@ -68,16 +59,7 @@ fn a_job_is_not_moved_when_the_connection_breaks_after_go() {
     bench.input(Input::Gone(n1));
     bench.pass(Span::from_secs(50));
     assert!(bench.orders(n2).is_empty());
-    let running = AttemptReport {
-        journal: Default::default(),
-        job: JOB,
-        attempt: Attempt(1),
-        state: limo_proto::AttemptState::Running,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let running = attempt_report(JOB, Attempt(1), limo_proto::AttemptState::Running);
     let n1 = bench.node_with("n1", "boot", vec![running]);
     assert_eq!(words(&bench.orders(n1)), ["Registered", "ReadFrom"]);
     assert_eq!(bench.jobs()[0].state, limo_proto::JobState::Running);

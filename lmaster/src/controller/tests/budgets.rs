@@ -61,16 +61,7 @@ fn with_a_job() -> (Bench, PeerId) {
 
 /// Checks the job after a restart: it continues, and a second after the node's return its reading counts again.
 fn back(bench: &mut Bench) -> PeerId {
-    let report = AttemptReport {
-        journal: Default::default(),
-        job: JobId(1),
-        attempt: Attempt(1),
-        state: AttemptState::Running,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let report = attempt_report(JobId(1), Attempt(1), AttemptState::Running);
     bench.node_with("n1", "boot", vec![report])
 }
 

@@ -100,20 +100,7 @@ fn an_unwritten_end_is_reported_again() {
     assert_eq!(bench.jobs()[0].state, JobState::Running);
     let outcome = limo_model::Outcome::Exited(0);
     let state = AttemptState::Ended { outcome, usage: Usage::default() };
-    let node = bench.node_with(
-        "n1",
-        "boot",
-        vec![AttemptReport {
-            journal: Default::default(),
-            job,
-            attempt,
-            state,
-            stdin_offset: 0,
-            kept: Default::default(),
-            is_evicted: false,
-            checkpointed: None,
-        }],
-    );
+    let node = bench.node_with("n1", "boot", vec![attempt_report(job, attempt, state)]);
     assert!(words(&bench.orders(node)).contains(&"EndedAck".to_owned()));
     assert!(words(&bench.heard(client)).contains(&"Finished".to_owned()));
 }
@@ -265,16 +252,7 @@ fn a_read_only_master_passes_stdio_on_and_leaves_ends_at_their_nodes() {
 fn a_master_that_starts_read_only_serves_the_nodes_that_it_knows() {
     let (mut bench, _, _, (job, attempt)) = read_only();
     bench = bench.killed();
-    let report = AttemptReport {
-        journal: Default::default(),
-        job,
-        attempt,
-        state: AttemptState::Running,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let report = attempt_report(job, attempt, AttemptState::Running);
     let known = bench.node_with("n1", "boot", vec![report]);
     assert_eq!(words(&bench.orders(known)), ["Registered"]);
     let unknown = bench.node_with("n2", "boot", Vec::new());
@@ -297,20 +275,8 @@ fn a_job_that_ended_without_the_master_keeps_its_client_and_its_output() {
     bench = bench.killed();
     let state = AttemptState::Ended { outcome: limo_model::Outcome::Exited(0), usage: Usage::default() };
     let (journal, kept) = (Default::default(), Default::default());
-    let node = bench.node_with(
-        "n1",
-        "boot",
-        vec![AttemptReport {
-            journal,
-            job,
-            attempt,
-            state,
-            stdin_offset: 0,
-            kept,
-            is_evicted: false,
-            checkpointed: None,
-        }],
-    );
+    let node =
+        bench.node_with("n1", "boot", vec![AttemptReport { journal, kept, ..attempt_report(job, attempt, state) }]);
     let client = bench.client(7);
     bench.say(client, ClientToMaster::Attach { job, key: [1; 16], stdout: 0, stderr: 0, more: Vec::new() });
     assert_eq!(words(&bench.heard(client)), ["Accepted", "Running"]);

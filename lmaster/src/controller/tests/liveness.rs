@@ -37,19 +37,6 @@ fn declare_lost(bench: &mut Bench, name: &str) -> Vec<MasterToClient> {
     bench.heard(root)
 }
 
-fn reported(job: JobId, attempt: Attempt, state: AttemptState) -> AttemptReport {
-    AttemptReport {
-        journal: Default::default(),
-        job,
-        attempt,
-        state,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    }
-}
-
 /// Starts a requeueable job on the first free node.
 fn requeueable(bench: &mut Bench, client: PeerId, node: PeerId, key: u8) -> JobId {
     bench.heard(client);
@@ -133,7 +120,7 @@ fn a_requeueable_job_runs_again_only_when_its_lease_is_over_on_the_node() {
     assert_eq!(words(&bench.orders(n2)), ["DoExec"]);
     starts(&mut bench, n2, job, Attempt(2));
     // The old node returns with its attempt. The attempt is stopped, and counts until it is over.
-    let back = bench.node_with("n1", "boot", vec![reported(job, Attempt(1), AttemptState::Running)]);
+    let back = bench.node_with("n1", "boot", vec![attempt_report(job, Attempt(1), AttemptState::Running)]);
     assert_eq!(words(&bench.orders(back)), ["Registered", "Stop"]);
     assert_eq!(held(&mut bench), WATTS);
     let outcome = Outcome::Signaled(15);
@@ -183,7 +170,7 @@ fn a_node_that_is_back_in_time_keeps_its_jobs() {
     let (job, attempt) = bench.running(client, n1, 1);
     bench.input(Input::Gone(n1));
     bench.pass(Span::from_secs(59));
-    let back = bench.node_with("n1", "boot", vec![reported(job, attempt, AttemptState::Running)]);
+    let back = bench.node_with("n1", "boot", vec![attempt_report(job, attempt, AttemptState::Running)]);
     assert!(!words(&bench.orders(back)).contains(&"Stop".to_owned()));
     bench.pass(Span::from_secs(600));
     assert_eq!((state(&mut bench, job), nodes(&mut bench)[0].state), (JobState::Running, NodeState::Up));

@@ -23,16 +23,7 @@ fn stdin(job: JobId) -> Frame<ClientToMaster> {
 /// Reconnects the node, which reports this state.
 fn back(bench: &mut Bench, state: AttemptState) -> PeerId {
     let (journal, kept) = (Default::default(), Default::default());
-    let report = AttemptReport {
-        journal,
-        job: JOB,
-        attempt: ATTEMPT,
-        state,
-        stdin_offset: 0,
-        kept,
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let report = AttemptReport { journal, kept, ..attempt_report(JOB, ATTEMPT, state) };
     bench.node_with("n1", "boot", vec![report])
 }
 

@@ -110,7 +110,7 @@ fn a_job_that_does_not_run_has_used_nothing() {
     let is_asked = |order: &MasterToNode| matches!(order, MasterToNode::Measure { .. });
     let asked = (0..3).any(|index| it.bench.orders(it.nodes[index]).iter().any(is_asked));
     let report = answered(&mut it);
-    assert_eq!((asked, report.answered, report.sum), (report.nodes > 0, 0, LiveUsage::default()));
+    assert_eq!((asked, report), (false, UsageReport::default()));
     let unknown = it.bench.ask(it.client, Query::Usage(UsageQuery(JobId(99))));
     assert_eq!(usage(&unknown), UsageReport::default());
 }

@@ -93,16 +93,7 @@ impl Wide {
     }
 
     pub fn back(&mut self, name: &str, state: Option<AttemptState>) -> Vec<String> {
-        let report = |state| AttemptReport {
-            journal: Default::default(),
-            job: JOB,
-            attempt: ATTEMPT,
-            state,
-            stdin_offset: 5,
-            kept: Default::default(),
-            is_evicted: false,
-            checkpointed: None,
-        };
+        let report = |state| AttemptReport { stdin_offset: 5, ..attempt_report(JOB, ATTEMPT, state) };
         let peer = self.bench.node_with(name, "boot", state.map(report).into_iter().collect());
         self.nodes.push(peer);
         words(&self.bench.orders(peer))
@@ -366,7 +357,7 @@ fn a_part_that_begins_early_counts_once() {
     assert_eq!(draw(&it).1 - believed.1, Power::from_watts(99) - believed.0);
 }
 
-/// A script may end before the nodes that its job holds are ready. Their stop is no failure of the job.
+/// A script may end before the nodes that its job holds are ready. Stopping them then is not a failure of the job.
 #[test]
 fn a_job_ends_as_its_script_although_a_held_node_was_stopped_early() {
     for (signal, expected) in [(15, 3), (9, 137)] {

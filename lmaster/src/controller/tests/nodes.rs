@@ -17,16 +17,7 @@ fn refused(bench: &mut Bench, registration: Registration) -> String {
 }
 
 fn report_of(job: u64, state: AttemptState) -> AttemptReport {
-    AttemptReport {
-        journal: Default::default(),
-        job: JobId(job),
-        attempt: Attempt(1),
-        state,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    }
+    attempt_report(JobId(job), Attempt(1), state)
 }
 
 #[test]

@@ -121,16 +121,7 @@ fn what_happened_without_a_connection_is_told_at_the_registration() {
     bench.input(Input::Gone(node));
     let other = bench.node("n2");
     bench.orders(other);
-    let report = |state, is_evicted| AttemptReport {
-        journal: Default::default(),
-        job,
-        attempt: Attempt(1),
-        state,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted,
-        checkpointed: None,
-    };
+    let report = |state, is_evicted| AttemptReport { is_evicted, ..attempt_report(job, Attempt(1), state) };
     let node = desk(&mut bench, Some(true), vec![report(AttemptState::Running, false)]);
     // It is ordered by the round, and repeated like all orders.
     assert_eq!(words(&bench.orders(node)), ["Registered", "Owners", "Suspend", "Suspend"]);
@@ -228,16 +219,7 @@ fn a_running_job_is_resumed_when_its_node_registers() {
     let attempt = Attempt(1);
     let mut bench = bench.killed();
     configure(&mut bench, SUSPEND);
-    let report = AttemptReport {
-        journal: Default::default(),
-        job,
-        attempt,
-        state: AttemptState::Running,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let report = attempt_report(job, attempt, AttemptState::Running);
     let node = desk(&mut bench, Some(false), vec![report]);
     assert!(bench.orders(node).contains(&MasterToNode::Resume { job, attempt }));
 }

@@ -10,16 +10,7 @@ const JOB: JobId = JobId(1);
 const ATTEMPT: Attempt = Attempt(1);
 
 fn reported(state: AttemptState) -> Vec<AttemptReport> {
-    vec![AttemptReport {
-        journal: Default::default(),
-        job: JOB,
-        attempt: ATTEMPT,
-        state,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    }]
+    vec![attempt_report(JOB, ATTEMPT, state)]
 }
 
 /// Returns a master that was killed right after the assignment was on disk.

@@ -1,9 +1,10 @@
 //! Messages of nodes and clients.
 
 use limo_model::{
-    Containment, Groups, Licences, Memory, Meter, NodeSpec, Outcome, Power, Queues, Request, Span, UnitKind, UnitSpec,
-    Usage,
+    Containment, Groups, JournalId, Licences, Memory, Meter, NodeSpec, Outcome, Power, Queues, Request, Span, UnitKind,
+    UnitSpec, Usage,
 };
+use limo_proto::{AttemptState, Kept};
 
 use super::*;
 
@@ -34,6 +35,20 @@ pub fn slave(name: &str, boot: &str, attempts: Vec<AttemptReport>) -> Registrati
         owner: None,
     };
     Registration { slave, attempts }
+}
+
+/// Returns a report of an attempt in this state, without kept data.
+pub fn attempt_report(job: JobId, attempt: Attempt, state: AttemptState) -> AttemptReport {
+    AttemptReport {
+        journal: JournalId::default(),
+        job,
+        attempt,
+        state,
+        stdin_offset: 0,
+        kept: Kept::default(),
+        is_evicted: false,
+        checkpointed: None,
+    }
 }
 
 pub fn exec(key: u8) -> ClientToMaster {

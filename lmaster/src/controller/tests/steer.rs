@@ -66,20 +66,7 @@ fn caps_are_lowered_and_readings_count_when_they_show_it() {
     bench.pass(Span::from_secs(1));
     assert_eq!((bench.orders(node), draw(&bench)), (vec![], Power::from_watts(49)));
     // A node that reconnects may have missed the order.
-    let again = bench.node_with(
-        "n1",
-        "boot",
-        vec![AttemptReport {
-            journal: Default::default(),
-            job: JobId(1),
-            attempt: Attempt(1),
-            state: AttemptState::Running,
-            stdin_offset: 0,
-            kept: Default::default(),
-            is_evicted: false,
-            checkpointed: None,
-        }],
-    );
+    let again = bench.node_with("n1", "boot", vec![attempt_report(JobId(1), Attempt(1), AttemptState::Running)]);
     assert!(bench.orders(again).contains(&cap));
 }
 
@@ -112,16 +99,7 @@ fn a_job_is_suspended_and_continues() {
     bench.report(node, NodeToMaster::Paused { job, attempt, paused: true });
     let mut bench = bench.killed();
     assert_eq!(bench.jobs()[0].state, JobState::Suspended, "a master that was killed knows it");
-    let reported = AttemptReport {
-        journal: Default::default(),
-        job,
-        attempt,
-        state: AttemptState::Running,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let reported = attempt_report(job, attempt, AttemptState::Running);
     let node = bench.node_with("n1", "boot", vec![reported]);
     assert_eq!(words(&bench.orders(node)), ["Registered", "Caps", "Suspend"]);
     limit(&mut bench, 200);
@@ -153,16 +131,7 @@ fn nodes_get_extended_time_limits() {
     limit(&mut bench, 200);
     let again = extended(&bench.orders(node)).expect("it goes on");
     assert!(again >= Span::from_secs(160), "{again}");
-    let running = AttemptReport {
-        journal: Default::default(),
-        job,
-        attempt: Attempt(1),
-        state: AttemptState::Running,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let running = attempt_report(job, Attempt(1), AttemptState::Running);
     let back = bench.node_with("n1", "boot", vec![running]);
     assert_eq!(extended(&bench.orders(back)), Some(again), "a node that is back may have missed it");
 }
@@ -231,16 +200,7 @@ fn a_job_resumed_by_a_person_may_stay_suspended_by_the_limit() {
     let refused = change(&mut bench, 7, resume.clone());
     assert_eq!(refused, Err("job 1 is suspended by user0: only an operator can resume it".to_owned()));
     let mut bench = bench.killed();
-    let reported = AttemptReport {
-        journal: Default::default(),
-        job,
-        attempt,
-        state: AttemptState::Running,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let reported = attempt_report(job, attempt, AttemptState::Running);
     let node = bench.node_with("n1", "boot", vec![reported]);
     assert_eq!(words(&bench.orders(node)), ["Registered", "Suspend"], "a master that was killed knows it");
     assert_eq!(change(&mut bench, 0, resume.clone()), Ok(Answer::Done));
@@ -290,16 +250,7 @@ fn a_start_is_released_when_the_suspension_that_frees_its_power_is_confirmed() {
 fn a_start_that_waits_is_planned_again_by_the_next_master() {
     let (bench, ..) = waiting_for_a_suspension();
     let mut bench = bench.killed();
-    let report = |job: u64, state: AttemptState| AttemptReport {
-        journal: Default::default(),
-        job: JobId(job),
-        attempt: Attempt(1),
-        state,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let report = |job: u64, state: AttemptState| attempt_report(JobId(job), Attempt(1), state);
     let second = bench.node_with("n2", "boot", vec![report(2, AttemptState::Held)]);
     assert!(!words(&bench.orders(second)).contains(&"Go".to_owned()));
     let first = bench.node_with("n1", "boot", vec![report(1, AttemptState::Running)]);

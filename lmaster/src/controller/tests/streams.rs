@@ -127,16 +127,8 @@ fn after_a_restart_both_ends_find_each_other_in_any_order() {
     for node_first in [true, false] {
         let it = running();
         let mut bench = it.bench.killed();
-        let reports = vec![AttemptReport {
-            journal: Default::default(),
-            job: it.job,
-            attempt: Attempt(1),
-            state: AttemptState::Running,
-            stdin_offset: 8,
-            kept: Default::default(),
-            is_evicted: false,
-            checkpointed: None,
-        }];
+        let reports =
+            vec![AttemptReport { stdin_offset: 8, ..attempt_report(it.job, Attempt(1), AttemptState::Running) }];
         let attach = ClientToMaster::Attach { job: it.job, key: [1; 16], stdout: 100, stderr: 7, more: Vec::new() };
         let (node, client);
         if node_first {

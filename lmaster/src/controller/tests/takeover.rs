@@ -125,16 +125,7 @@ fn unread_stdin_is_sent_again() {
     let second = bench.client(7);
     assert_eq!(take_up(&mut bench, second, (JOB, false)).expect("nobody is there").stdin, Some(3));
     let state = AttemptState::Running;
-    let report = AttemptReport {
-        journal: Default::default(),
-        job: JOB,
-        attempt: Attempt(1),
-        state,
-        stdin_offset: 0,
-        kept: Kept::default(),
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let report = attempt_report(JOB, Attempt(1), state);
     bench.node_with("n1", "boot", vec![report]);
     bench.say(second, ClientToMaster::Attach { job: JOB, key: [1; 16], stdout: 0, stderr: 0, more: Vec::new() });
     assert_eq!(bench.heard(second).last(), Some(&MasterToClient::Attached { job: JOB, stdin_offset: 3 }));
@@ -146,16 +137,7 @@ fn a_restarted_master_gets_stream_offsets_from_the_node() {
     let mut bench = bench.killed();
     let kept = Kept { stdin: 9, stdin_ended: false, stdout: 70, stderr: 6 };
     let running = AttemptState::Running;
-    let report = |kept| AttemptReport {
-        journal: Default::default(),
-        job: JOB,
-        attempt: Attempt(1),
-        state: running.clone(),
-        stdin_offset: 5,
-        kept,
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let report = |kept| AttemptReport { stdin_offset: 5, kept, ..attempt_report(JOB, Attempt(1), running.clone()) };
     let node = bench.node_with("n1", "boot", vec![report(kept)]);
     let client = bench.client(7);
     let at = take_up(&mut bench, client, (JOB, false)).expect("nobody is there");

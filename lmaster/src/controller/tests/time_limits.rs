@@ -84,16 +84,7 @@ fn users_lower_time_limits_and_operators_raise_them_and_nodes_learn_of_it() {
     assert_eq!(change_limit(&mut bench, root, Some(50)), Ok(()));
     assert_eq!((bench.orders(node), bench.jobs()[0].time_limit), (order(50), Some(Span::from_secs(50))));
     // A node that is back may have missed it.
-    let running = AttemptReport {
-        journal: Default::default(),
-        job: JobId(1),
-        attempt: Attempt(1),
-        state: AttemptState::Running,
-        stdin_offset: 0,
-        kept: Default::default(),
-        is_evicted: false,
-        checkpointed: None,
-    };
+    let running = attempt_report(JobId(1), Attempt(1), AttemptState::Running);
     let node = bench.node_with("n1", "boot", vec![running]);
     let orders = bench.orders(node);
     assert!(orders.contains(&order(50)[0]), "{orders:?}");

@@ -67,6 +67,7 @@ impl World {
     }
 }
 
+/// Returns the numbers of all steps of a world.
 pub fn all_steps(kind: WorldKind) -> Vec<usize> {
     (0..if kind.busy { BUSY_STEPS } else { STEPS }).collect()
 }
@@ -98,7 +99,7 @@ fn asked_for() -> Option<Range<u64>> {
     Some(from.parse().expect("a seed")..to.parse().expect("a seed"))
 }
 
-/// Runs worlds with the first seeds, and checks that at least so many jobs end, and that events happen often enough.
+/// Runs worlds with the first seeds. Checks that more than `jobs` jobs end, and that events happen as often as listed.
 pub fn worlds(seeds: u64, kind: WorldKind, jobs: usize, events: &[(&str, u32)]) {
     let (errors, _guard) = Errors::listen();
     let (mut finished, mut seen) = (0, Seen::default());
