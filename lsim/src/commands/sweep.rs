@@ -6,23 +6,25 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use limo_files::Outlasts;
 
 use crate::record::WriteError;
-use crate::sweep::cluster::LimoCluster;
+use crate::sweep::array::{Arrays, Submitter, leftovers};
 use crate::sweep::configuration::{Configuration, all};
 use crate::sweep::file::Plan;
 use crate::sweep::local::{Checked, Local, check, named};
-use crate::sweep::measures::index;
+use crate::sweep::measures::{Values, index};
 use crate::sweep::page;
 use crate::sweep::progress::Progress;
 use crate::sweep::results::{FILE as RESULTS, Results, Row};
 use crate::sweep::table::Table;
+use crate::sweep::timed::{duration_line, scaled};
 use crate::sweep::workers::{locked, spread};
 
-/// Default number of jobs on a cluster at once.
+/// Default number of tasks on a cluster at once.
 const AT_ONCE: usize = 64;
 /// Most items that a message lists.
 const TOLD: usize = 10;
@@ -38,10 +40,10 @@ pub struct Arguments {
     /// Simulations at once [default: one for each core; 64 with --on]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     jobs: Option<u32>,
-    /// Run each simulation as a job of this Limo cluster, with lrun; FILE, its input files and lsim must be on a file
-    /// system that all nodes share
-    #[arg(long, value_name = "HOST:PORT")]
-    on: Option<String>,
+    /// Run the simulations as an array of a cluster; FILE, its input files, DIR and lsim must be on a file system that
+    /// all nodes share
+    #[arg(long, value_name = "PROGRAM", value_enum)]
+    on: Option<Submitter>,
     /// Write a row with the error for configurations that cannot run, instead of ending the sweep before it begins
     #[arg(long)]
     keep_going: bool,
@@ -73,15 +75,22 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     let at_once = arguments.jobs.map(|jobs| jobs as usize);
-    let cluster = arguments.on.as_deref().map(|master| LimoCluster::new(master, &arguments.file)).transpose()?;
-    let workers = at_once.unwrap_or(if cluster.is_some() { AT_ONCE } else { cores });
+    let workers = at_once.unwrap_or(if arguments.on.is_some() { AT_ONCE } else { cores });
+    let arrays = arguments.on.map(|submitter| Arrays::new(submitter, &arguments.file, out, workers)).transpose()?;
     let checked = look(&plan, &configurations, at_once.unwrap_or(cores).min(cores), arguments.keep_going)?;
     let mut results = Results::open(out)?;
+    for row in leftovers(out) {
+        if let Some(configuration) = configurations.iter().find(|configuration| configuration.key == row.key)
+            && results.row(&row.key).is_none()
+        {
+            results.add(Row { labels: configuration.labels.clone(), ..row })?;
+        }
+    }
     let missing: Vec<usize> =
         (0..configurations.len()).filter(|index| results.row(&configurations[*index].key).is_none()).collect();
     let (there, count) = (configurations.len() - missing.len(), configurations.len());
     eprintln!("lsim: {count} configurations: {there} done, {} to run, {workers} at once", missing.len());
-    let sweep = Sweep { plan: &plan, configurations: &configurations, checked: &checked, workers, cluster };
+    let sweep = Sweep { plan: &plan, configurations: &configurations, checked: &checked, workers, arrays };
     let lost = sweep.run(&missing, &mut results)?;
     let table = Table::new(&plan, &configurations, &results);
     write(out, "table.csv", &table.csv())?;
@@ -97,7 +106,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 
 /// Runs one configuration and prints its row.
 fn only(plan: &Plan, configuration: &Configuration) -> ExitCode {
+    let begin = Instant::now();
     let result = Local::new(plan, [configuration]).run(configuration);
+    eprintln!("{}", duration_line(begin.elapsed()));
     let code = if result.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     println!("{}", Row { key: configuration.key.clone(), labels: configuration.labels.clone(), result }.line());
     code
@@ -151,14 +162,18 @@ struct Sweep<'a> {
     configurations: &'a [Configuration],
     checked: &'a [Result<Checked, String>],
     workers: usize,
-    cluster: Option<LimoCluster>,
+    arrays: Option<Arrays>,
 }
 
-/// State that the workers share.
+/// Results so far, which the workers share.
 struct Kept<'r> {
     results: &'r mut Results,
     progress: Progress,
     failure: Option<WriteError>,
+    /// Configurations without a row, with the reason.
+    lost: Vec<String>,
+    /// Durations of the simulations, in sum.
+    took: Duration,
 }
 
 impl Sweep<'_> {
@@ -168,46 +183,74 @@ impl Sweep<'_> {
 
     /// Runs the missing configurations and writes each row at once. Returns those without a row, with the reason.
     fn run(&self, missing: &[usize], results: &mut Results) -> Result<Vec<String>> {
-        let runnable = missing.iter().filter(|index| self.checked[**index].is_ok());
-        let local = Local::new(self.plan, runnable.map(|index| &self.configurations[*index]));
         let progress = Progress::new(missing.len(), missing.iter().map(|index| self.work(*index)).sum());
-        let kept = Mutex::new(Kept { results, progress, failure: None });
-        let stopped = AtomicBool::new(false);
-        let lost = spread(missing.len(), self.workers, |at| {
-            if stopped.load(Ordering::Relaxed) {
-                return None;
+        let kept = Mutex::new(Kept { results, progress, failure: None, lost: Vec::new(), took: Duration::ZERO });
+        let begin = Instant::now();
+        let (mut runnable, mut broken) = (Vec::new(), Vec::new());
+        for index in missing {
+            match &self.checked[*index] {
+                Ok(_) => runnable.push(*index),
+                Err(error) => broken.push((*index, error)),
             }
-            let index = missing[at];
-            let row = self.row(&local, index);
-            let mut kept = locked(&kept);
-            kept.progress.step(self.work(index));
-            match row {
-                Ok(row) => {
-                    if let Err(error) = kept.results.add(row) {
-                        stopped.store(true, Ordering::Relaxed);
-                        kept.failure.get_or_insert(error);
-                    }
-                    None
-                }
-                Err(error) => Some(format!("{}: {error}", self.configurations[index].labels.told())),
+        }
+        for (index, error) in broken {
+            self.keep(&kept, index, Ok(self.row(index, Err(error.clone()))), Duration::ZERO);
+        }
+        match &self.arrays {
+            Some(arrays) if !runnable.is_empty() => {
+                let keys: Vec<&str> = runnable.iter().map(|index| self.configurations[*index].key.as_str()).collect();
+                arrays.run(&keys, |done| self.keep(&kept, runnable[done.index], done.row, done.took))?;
             }
-        });
-        let kept = kept.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            _ => self.run_here(&runnable, &kept),
+        }
+        let mut kept = kept.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        kept.lost.sort_unstable();
         kept.progress.end();
+        if !runnable.is_empty() {
+            eprintln!("lsim: {}", scaled(runnable.len(), kept.took, begin.elapsed(), self.workers));
+        }
         match kept.failure {
             Some(error) => Err(error).context("the sweep is stopped; run it again to continue from here"),
-            None => Ok(lost.into_iter().flatten().collect()),
+            None => Ok(kept.lost),
         }
     }
 
-    fn row(&self, local: &Local<'_>, index: usize) -> Result<Row, String> {
-        let configuration = &self.configurations[index];
-        let row = |result| Row { key: configuration.key.clone(), labels: configuration.labels.clone(), result };
-        match (&self.checked[index], &self.cluster) {
-            (Err(error), _) => Ok(row(Err(error.clone()))),
-            (Ok(_), Some(cluster)) => cluster.run(configuration),
-            (Ok(_), None) => Ok(row(local.run(configuration))),
+    fn run_here(&self, runnable: &[usize], kept: &Mutex<Kept<'_>>) {
+        let local = Local::new(self.plan, runnable.iter().map(|index| &self.configurations[*index]));
+        let stopped = AtomicBool::new(false);
+        spread(runnable.len(), self.workers, |at| {
+            if stopped.load(Ordering::Relaxed) {
+                return;
+            }
+            let (index, begin) = (runnable[at], Instant::now());
+            let row = self.row(index, local.run(&self.configurations[index]));
+            if !self.keep(kept, index, Ok(row), begin.elapsed()) {
+                stopped.store(true, Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// Keeps the result of a configuration. Returns false if it could not be written.
+    fn keep(&self, kept: &Mutex<Kept<'_>>, index: usize, row: Result<Row, String>, took: Duration) -> bool {
+        let (mut kept, labels) = (locked(kept), &self.configurations[index].labels);
+        kept.progress.step(self.work(index));
+        kept.took += took;
+        let added = match row {
+            Ok(row) => kept.results.add(Row { labels: labels.clone(), ..row }),
+            Err(error) => {
+                kept.lost.push(format!("{}: {error}", labels.told()));
+                Ok(())
+            }
+        };
+        if let Err(error) = added {
+            kept.failure.get_or_insert(error);
         }
+        kept.failure.is_none()
+    }
+
+    fn row(&self, index: usize, result: Result<Values, String>) -> Row {
+        let configuration = &self.configurations[index];
+        Row { key: configuration.key.clone(), labels: configuration.labels.clone(), result }
     }
 }
 

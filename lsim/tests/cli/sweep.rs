@@ -197,39 +197,93 @@ fn workers_do_not_matter() {
     assert_eq!(column(&one, "key"), keys);
 }
 
-/// Uses a substitute for `lrun` that runs the command on this machine: the rows are those of a sweep without a
-/// cluster.
+/// Substitute for `lrun` and `sbatch` that runs the tasks of an array on this machine, one after the other, and writes
+/// its arguments to `$LOG`.
+const SUBMITTER: &str = r#"#!/bin/sh
+echo "$0 $@" >> "$LOG"
+for argument; do
+    case $argument in
+        --array=*) last=${argument#--array=0-} ;;
+        --output=*) output=${argument#--output=} ;;
+        --error=*) error=${argument#--error=} ;;
+    esac
+    line=$argument
+done
+cd /
+for LIMO_ARRAY_TASK_ID in $(seq 0 ${last%%%*}); do
+    export LIMO_ARRAY_TASK_ID
+    sh -c "$line" > "${output%%%*}$LIMO_ARRAY_TASK_ID.out" 2> "${error%%%*}$LIMO_ARRAY_TASK_ID.err"
+    test "$LIMO_ARRAY_TASK_ID" != "$LAST" || exit 1
+done
+"#;
+
+/// Writes a program to `bin` of the folder.
+fn program(folder: &Path, name: &str, text: &str) {
+    std::fs::create_dir_all(folder.join("bin")).expect("made");
+    std::fs::write(folder.join("bin").join(name), text).expect("written");
+    let made = Command::new("chmod").arg("+x").arg(folder.join("bin").join(name)).status().expect("chmod runs");
+    assert!(made.success());
+}
+
+/// The rows of arrays are those of a sweep on this machine.
 #[test]
 fn on_a_cluster() {
     let folder = product();
     let path = folder.path();
-    let script =
-        "#!/bin/sh\necho \"$@\" >> \"$LOG\"\nwhile [ \"$1\" != -- ]; do shift; done\nshift\ncd /\nexec \"$@\"\n";
-    std::fs::create_dir(path.join("bin")).expect("made");
-    std::fs::write(path.join("bin/lrun"), script).expect("written");
-    let made = Command::new("chmod").arg("+x").arg(path.join("bin/lrun")).status().expect("chmod runs");
-    assert!(made.success());
+    program(path, "lrun", SUBMITTER);
+    program(path, "sbatch", SUBMITTER);
     sweep(path, "--jobs 2");
-    let sent = |out: &str| {
+    let sent = |on: &str, out: &str, last: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lsim"));
         let paths = std::env::join_paths([path.join("bin"), "/usr/bin".into(), "/bin".into()]).expect("paths");
-        command.env("PATH", paths).env("LOG", path.join("log")).current_dir(path).stdin(Stdio::null());
-        command.args(["sweep", "s.toml", "--on", "127.0.0.1:9", "--jobs", "3", "--out", out]).output().expect("runs")
+        command.env("PATH", paths).env("LOG", path.join("log")).env("LAST", last);
+        command.current_dir(path).stdin(Stdio::null());
+        command.args(["sweep", "s.toml", "--on", on, "--jobs", "3", "--out", out]).output().expect("runs")
     };
-    let output = sent("sent");
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(sorted(&read(path, "sent/results.csv")), sorted(&read(path, "out/results.csv")));
-    assert_eq!(read(path, "sent/table.csv"), read(path, "out/table.csv"));
+    let is_equal = |out: &str| {
+        assert_eq!(sorted(&read(path, &format!("{out}/results.csv"))), sorted(&read(path, "out/results.csv")));
+        assert_eq!(read(path, &format!("{out}/table.csv")), read(path, "out/table.csv"));
+    };
+    for on in ["lrun", "sbatch"] {
+        let output = sent(on, on, "");
+        assert!(output.status.success(), "{output:?}");
+        is_equal(on);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.contains("lsim: 24 simulations of "), "{stderr}");
+        assert!(stderr.contains(" at once of at most 3 ("), "{stderr}");
+    }
     let log = read(path, "log");
-    assert_eq!(log.lines().count(), 24);
-    let first = log.lines().next().expect("a line");
-    assert!(first.starts_with("--quiet --master 127.0.0.1:9 --job-name sweep-ea"), "{first}");
-    // A job without a row has no result.
-    std::fs::write(path.join("bin/lrun"), "#!/bin/sh\necho 'lrun: no master' >&2\nexit 125\n").expect("written");
-    let output = sent("lost");
+    assert_eq!(log.lines().count(), 2);
+    assert!(log.contains("/bin/lrun --wait --job-name sweep --array=0-23%3 --output="), "{log}");
+    // An array that ends early: the next run submits the rest.
+    let output = sent("lrun", "again", "6");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1));
-    let told = "lsim: gave no result and runs again next time: easy on a.swf, budget 100%, set sleep: lrun: exit status: 125: lrun: no master\n";
+    assert!(stderr.contains("lsim: gave no result and runs again next time: and 7 more\n"), "{stderr}");
+    assert_eq!(read(path, "again/results.csv").lines().count(), 1 + 7);
+    assert!(sent("lrun", "again", "").status.success());
+    assert!(read(path, "log").contains("--array=0-16%3 "));
+    is_equal("again");
+    // Rows that tasks wrote after the end of their sweep are taken.
+    let rows = read(path, "out/results.csv");
+    let (head, rows) = rows.split_once('\n').expect("a head");
+    std::fs::create_dir_all(path.join("late/tasks/1/0")).expect("made");
+    std::fs::write(path.join("late/results.csv"), format!("{head}\n")).expect("written");
+    for (task, row) in rows.lines().take(20).enumerate() {
+        std::fs::write(path.join(format!("late/tasks/1/0/{task}.out")), format!("{row}\n")).expect("written");
+    }
+    std::fs::write(path.join("late/tasks/1/0/20.out"), "half a ro").expect("written");
+    assert!(sent("sbatch", "late", "").status.success());
+    assert!(read(path, "log").contains("--array=0-3%3 "));
+    is_equal("late");
+    assert!(!path.join("late/tasks/1").exists());
+    // A task without a row has no result.
+    program(path, "lrun", "#!/bin/sh\necho 'lrun: no master' >&2\nexit 125\n");
+    let output = sent("lrun", "lost", "");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1));
+    let told =
+        "lsim: gave no result and runs again next time: easy on a.swf, budget 100%, set sleep: lrun: lrun: no master\n";
     assert!(stderr.contains(told), "{stderr}");
     assert_eq!(read(path, "lost/results.csv").lines().count(), 1);
 }

@@ -79,6 +79,7 @@ mod stop;
 mod submit_hook;
 mod submit_host;
 mod surroundings;
+mod sweeps;
 mod tasks;
 mod top;
 mod torrent;

@@ -71,13 +71,12 @@ fn slave(name: &str) -> Registration {
     Registration { slave, attempts: Vec::new() }
 }
 
-/// Registers nodes, and returns them.
-pub async fn nodes(address: &str, count: usize) -> Result<Vec<Line>> {
-    let mut lines = Vec::with_capacity(count);
+/// Registers nodes, and hands out each as soon as it is registered: it must give signs of life from then on.
+pub async fn nodes(address: &str, count: usize, mut each: impl FnMut(Line)) -> Result<()> {
     let mut calls: JoinSet<Result<Line>> = JoinSet::new();
     for index in 0..count {
         if calls.len() == CALLS {
-            lines.extend(calls.join_next().await.transpose()?.transpose()?);
+            calls.join_next().await.transpose()?.transpose()?.into_iter().for_each(&mut each);
         }
         let address = address.to_owned();
         calls.spawn(async move {
@@ -95,9 +94,9 @@ pub async fn nodes(address: &str, count: usize) -> Result<Vec<Line>> {
         });
     }
     while let Some(line) = calls.join_next().await {
-        lines.push(line??);
+        each(line??);
     }
-    Ok(lines)
+    Ok(())
 }
 
 pub fn may_open(count: usize) -> Result<u64> {
@@ -155,8 +154,7 @@ pub async fn round(site: &Site) -> Result<Part> {
     let begin = Instant::now();
     queue(cluster.address(), queued + count * 2).await?;
     part.row("queued_s", "until the jobs are accepted", begin.elapsed().as_secs_f64());
-    let lines = nodes(cluster.address(), count).await?;
-    let crowd = Crowd::start(lines);
+    let crowd = Crowd::start(cluster.address(), count).await?;
     crowd.settle(&cluster).await?;
     let log = place.path().join("lmaster.log");
     let filled = rounds(&log)?.len();
@@ -241,26 +239,28 @@ pub struct Crowd {
 }
 
 impl Crowd {
-    pub fn start(lines: Vec<Line>) -> Self {
+    /// Registers `count` nodes, which start jobs from then on.
+    pub async fn start(address: &str, count: usize) -> Result<Self> {
         let started = Arc::new(AtomicUsize::new(0));
         let (acknowledging, acknowledged) = tokio::sync::mpsc::unbounded_channel();
-        let (mut orders, mut nodes) = (Vec::new(), JoinSet::new());
-        for line in lines {
+        let (mut orders, mut running) = (Vec::new(), JoinSet::new());
+        nodes(address, count, |line| {
             let (order, ordered) = tokio::sync::mpsc::unbounded_channel();
             orders.push(order);
-            nodes.spawn(node(line, ordered, Arc::clone(&started), acknowledging.clone()));
-        }
-        Self { orders, started, acknowledged: acknowledged.into(), nodes }
+            running.spawn(node(line, ordered, Arc::clone(&started), acknowledging.clone()));
+        })
+        .await?;
+        Ok(Self { orders, started, acknowledged: acknowledged.into(), nodes: running })
     }
 
-    /// Waits until no further job starts.
+    /// Waits until no further job starts and the master is idle, apart from signs of life.
     pub async fn settle(&self, cluster: &Cluster<'_>) -> Result<()> {
         let begin = Instant::now();
         let mut last = (usize::MAX, 0.0);
         loop {
             tokio::time::sleep(Duration::from_secs(2)).await;
             let now = (self.started.load(Ordering::Relaxed), cpu_s(cluster.master_pid())?);
-            if now.0 > 0 && now.0 == last.0 && now.1 - last.1 < 0.1 {
+            if now.0 > 0 && now.0 == last.0 && now.1 - last.1 < 0.4 {
                 break;
             }
             ensure!(begin.elapsed() < PATIENCE, "jobs still start after {} s", PATIENCE.as_secs());

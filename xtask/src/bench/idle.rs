@@ -68,7 +68,8 @@ pub async fn scrape(web: &str, nodes: usize) -> Result<f64> {
         stream.read_to_string(&mut answer).await?;
         times.push(begin.elapsed().as_secs_f64() * 1000.0);
         let found = answer.lines().filter(|line| line.starts_with("limo_node_power_watts{")).count();
-        ensure!(found == nodes, "the metrics have {found} of {nodes} nodes");
+        let status = answer.lines().next().unwrap_or_default();
+        ensure!(found == nodes, "the metrics have {found} of {nodes} nodes: {status}");
     }
     Ok(median(&times))
 }
@@ -76,14 +77,16 @@ pub async fn scrape(web: &str, nodes: usize) -> Result<f64> {
 async fn watch_idle(site: &Site, (master, address, web): (u32, &str, &str), count: usize) -> Result<Idle> {
     let before = resident_bytes(master)?;
     let begin = Instant::now();
-    let lines = nodes(address, count).await?;
-    let registered_s = begin.elapsed().as_secs_f64();
     let answered = Arc::new(AtomicUsize::new(0));
     let (alive, mut beating) = (Alive::new(HEARTBEAT), JoinSet::new());
     let pause = HEARTBEAT / u32::try_from(count)?;
-    for (turn, line) in (0_u32..).zip(lines) {
+    let mut turn = 0;
+    nodes(address, count, |line| {
         beating.spawn(give_signs(line, alive.clone(), Instant::now() + pause * turn, Arc::clone(&answered)));
-    }
+        turn += 1;
+    })
+    .await?;
+    let registered_s = begin.elapsed().as_secs_f64();
     // Work from the last registration does not belong to the idle state, and each node must have sent a ping.
     tokio::time::sleep(HEARTBEAT * 2).await;
     let resident = resident_bytes(master)? - before;

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, sleep};
 
-use super::crowd::{Crowd, may_open, nodes, queue, rounds};
+use super::crowd::{Crowd, may_open, queue, rounds};
 use super::figure::{Aim, Part, median, quantile};
 use super::idle::scrape;
 use super::site::{Site, cpu_s, place, resident_bytes};
@@ -46,7 +46,7 @@ pub async fn page(site: &Site) -> Result<Part> {
     let what = format!("{count} nodes, all full, {queued} waiting jobs, policy {policy}");
     let mut part = Part::new("page", what, &[]);
     queue(cluster.address(), queued + count * 2).await?;
-    let crowd = Crowd::start(nodes(cluster.address(), count).await?);
+    let crowd = Crowd::start(cluster.address(), count).await?;
     crowd.settle(&cluster).await?;
 
     let before = resident_bytes(master)?;
