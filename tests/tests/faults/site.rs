@@ -17,10 +17,20 @@ use crate::relay::Relay;
 /// Name of the socket of PostgreSQL in its directory.
 const POSTGRES_SOCKET: &str = ".s.PGSQL.5432";
 
-/// Options of the masters: an attached job ends soon after its `lrun` was killed, and the job of a node soon after the
-/// node was cut off.
-const MASTER: [&str; 8] =
-    ["--orphan-grace", "20s", "--node-lease", "10s", "--snapshot-every", "200", "--heartbeat", "500ms"];
+/// Options of the masters: an attached job ends soon after its `lrun` was killed, the job of a node soon after the
+/// node was cut off, and a node that had a full disk soon gets jobs again.
+const MASTER: [&str; 10] = [
+    "--orphan-grace",
+    "20s",
+    "--node-lease",
+    "10s",
+    "--snapshot-every",
+    "200",
+    "--heartbeat",
+    "500ms",
+    "--suspect-for",
+    "2s",
+];
 
 /// Options of the nodes.
 const NODE: [&str; 2] = ["--heartbeat", "500ms"];
