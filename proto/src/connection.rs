@@ -319,26 +319,6 @@ mod tests {
 
     use super::*;
 
-    /// A master was stopped, so that the kernel accepts callers for it, and another one begins to lead.
-    #[tokio::test]
-    async fn a_master_that_begins_to_lead_is_found_while_another_one_is_silent() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let paths = ["old", "new"].map(|name| dir.path().join(name));
-        let _silent = tokio::net::UnixListener::bind(&paths[0]).expect("bound");
-        let endpoint = Endpoint::AnyOf(paths.clone().map(Endpoint::Unix).into());
-        let trusted = Trusted::own();
-        let mut calling = std::pin::pin!(connect::<(), ()>(&endpoint, Role::Client, &trusted));
-        assert!(timeout(Duration::from_millis(50), calling.as_mut()).await.is_err(), "no master leads");
-        let listener = tokio::net::UnixListener::bind(&paths[1]).expect("bound");
-        let answering = async {
-            let (socket, _) = listener.accept().await.expect("a caller");
-            accept(socket, Duration::from_secs(1), Identity { epoch: Epoch(2), ..Identity::default() }).await
-        };
-        let both = async { tokio::join!(calling, answering) };
-        let (found, _caller) = timeout(ANSWER_TIME / 2, both).await.expect("the new master is called");
-        assert_eq!(found.expect("it leads").identity.epoch, Epoch(2));
-    }
-
     /// Checks that a caller without a place calls again; otherwise the kernel would retry after a second.
     #[tokio::test]
     async fn a_caller_that_found_no_place_calls_again_soon() {
