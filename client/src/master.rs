@@ -12,6 +12,7 @@ use limo_proto::{
     VariationQuery,
 };
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::backoff::{Patience, Retries};
 use crate::failure::Failure;
@@ -129,15 +130,15 @@ impl Master {
     /// The same as for [`Master::connect`], after that moment.
     pub async fn first_connect(&self) -> Result<ClientConnection, AskError> {
         let mut backoff = Retries::new(FIRST_PATIENCE);
-        let mut pause = Duration::ZERO;
+        let mut begun = Instant::now();
         loop {
-            match self.connect().await {
-                Err(error) if error.is_absence() => match backoff.pause(pause) {
-                    Some(next) => pause = next,
-                    None => return Err(error),
-                },
+            let error = match self.connect().await {
+                Err(error) if error.is_absence() => error,
                 result => return result,
-            }
+            };
+            // A master that does not answer takes much longer than one that is being started.
+            let Some(pause) = backoff.pause(begun.elapsed()) else { return Err(error) };
+            begun = Instant::now();
             tokio::time::sleep(pause).await;
         }
     }

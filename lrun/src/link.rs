@@ -1,11 +1,13 @@
-//! Connection to the master, renewed when it breaks. Independent of the messages.
+//! Connection to the master, renewed when it breaks or the master gives no sign of life. Independent of the messages.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
 use limo_client::{AskError, ClientConnection, Failure, Master, Patience, Retries};
-use limo_proto::{ClientToMaster, ConnectionError, Frame, MasterToClient, Reader, Writer};
+use limo_proto::{
+    Alive, ClientToMaster, ConnectionError, Frame, HEARTBEAT, Heartbeat, MasterToClient, Reader, SignWriter, Writer,
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -32,6 +34,8 @@ enum State {
     Fresh(ClientConnection),
     Up {
         reader: Reader<MasterToClient>,
+        beats: Heartbeat,
+        signs: SignWriter,
         queue: mpsc::UnboundedSender<Outgoing>,
         /// Error that ended the writer although the connection works.
         unsendable: oneshot::Receiver<ConnectionError>,
@@ -68,7 +72,7 @@ impl Link {
         }
         match &mut self.state {
             State::Fresh(_) => LinkEvent::Broken,
-            State::Up { reader, unsendable, .. } => match reader.next().await {
+            State::Up { reader, beats, signs, unsendable, .. } => match reader.next_alive(beats, signs).await {
                 Ok(Some(frame)) => {
                     self.backoff.reset();
                     LinkEvent::Heard(frame)
@@ -99,13 +103,14 @@ impl Link {
         if let State::Fresh(connection) = std::mem::replace(&mut self.state, State::Calling(nothing)) {
             let (failed, unsendable) = oneshot::channel();
             let writer = connection.writer;
+            let (beats, signs) = (Alive::new(HEARTBEAT).caller(Instant::now()), writer.sign_writer());
             tokio::spawn(async move {
                 if let Err(error @ ConnectionError::Encode(_)) = write(writer, frames).await {
                     // The link may be dropped already.
                     let _ = failed.send(error);
                 }
             });
-            self.state = State::Up { reader: connection.reader, queue, unsendable };
+            self.state = State::Up { reader: connection.reader, beats, signs, queue, unsendable };
         }
         LinkEvent::Connected
     }

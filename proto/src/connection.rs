@@ -34,6 +34,9 @@ const ANSWER_TIME: Duration = Duration::from_secs(10);
 /// are accepted, the kernel drops some and lets them retry only after 1 s.
 const CALL_AGAIN: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(300)];
 
+/// Pause before another call to a master that does not lead, while one of the others has not answered.
+const CALL_OTHERS: Duration = Duration::from_millis(250);
+
 /// Reasons why a connection failed or ended.
 #[derive(Debug, Error)]
 #[expect(missing_docs, reason = "the messages say what each variant is")]
@@ -99,7 +102,8 @@ pub async fn connect<In, Out>(
 }
 
 /// Calls a master that is not older than `newest`. Several endpoints are called at the same time, because a master that
-/// was stopped does not answer, and the first that leads is taken.
+/// was stopped does not answer, and the first that leads is taken. While one of them has not answered, the others are
+/// called again: one of them may begin to lead in its place.
 ///
 /// # Errors
 /// The same as for [`connect`], and [`ConnectionError::Deposed`]: the last one if no master leads.
@@ -110,8 +114,9 @@ pub async fn connect_newest<In, Out>(
     newest: Newest,
 ) -> Result<Connection<In, Out>, ConnectionError> {
     let each = endpoint.each();
-    let mut calls: Vec<_> =
-        each.iter().map(|endpoint| Box::pin(connect_one(endpoint, role, trusted, newest))).collect();
+    let call = |endpoint, pause| Box::pin(connect_after(pause, (endpoint, role), (trusted, newest)));
+    let mut calls: Vec<_> = each.iter().map(|endpoint| call(endpoint, None)).collect();
+    let mut failed = vec![false; calls.len()];
     loop {
         let (place, result) = poll_fn(|context| {
             let mut polled = calls.iter_mut().map(|call| call.as_mut().poll(context)).enumerate();
@@ -122,19 +127,23 @@ pub async fn connect_newest<In, Out>(
             ready.map_or(Poll::Pending, Poll::Ready)
         })
         .await;
-        drop(calls.swap_remove(place));
-        if result.is_ok() || calls.is_empty() {
+        // Each call fails or succeeds in limited time, and so does the last of the first calls.
+        failed[place] = true;
+        if result.is_ok() || failed.iter().all(|has_failed| *has_failed) {
             return result;
         }
+        calls[place] = call(&each[place], Some(CALL_OTHERS));
     }
 }
 
-async fn connect_one<In, Out>(
-    endpoint: &Endpoint,
-    role: Role,
-    trusted: &Trusted,
-    newest: Newest,
+async fn connect_after<In, Out>(
+    pause: Option<Duration>,
+    (endpoint, role): (&Endpoint, Role),
+    (trusted, newest): (&Trusted, Newest),
 ) -> Result<Connection<In, Out>, ConnectionError> {
+    if let Some(pause) = pause {
+        tokio::time::sleep(pause).await;
+    }
     let connection = call_again(endpoint, role, trusted).await?;
     let epoch = connection.identity.epoch;
     match newest.later_than(&connection.identity) {

@@ -1,9 +1,11 @@
 //! One request of a client with its answer, over an open connection.
 
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::connection::{Connection, ConnectionError};
 use crate::frame::Frame;
+use crate::heartbeat::{Alive, HEARTBEAT};
 use crate::limits::TooLarge;
 use crate::message::{ClientToMaster, MasterToClient};
 use crate::queries::{Answer, Asking};
@@ -42,7 +44,7 @@ impl Connection<MasterToClient, ClientToMaster> {
         Q::answer(found).map_err(|other| ExchangeError::unexpected(&other))
     }
 
-    /// Sends a request that has one answer.
+    /// Sends a request that has one answer. The answer may take long; the master gives signs of life meanwhile.
     ///
     /// # Errors
     /// The same as for [`Connection::ask`].
@@ -50,8 +52,9 @@ impl Connection<MasterToClient, ClientToMaster> {
         message.check()?;
         self.writer.send(&Frame::Message(message)).await?;
         let mut pieces = Vec::new();
+        let (mut beats, signs) = (Alive::new(HEARTBEAT).caller(Instant::now()), self.writer.sign_writer());
         loop {
-            match self.reader.next().await? {
+            match self.reader.next_alive(&mut beats, &signs).await? {
                 Some(Frame::Message(MasterToClient::Piece(piece))) => pieces.push(*piece),
                 Some(Frame::Message(MasterToClient::Answer(last))) => return Ok(last.joined(pieces)),
                 Some(Frame::Message(MasterToClient::Refused { reason, hint })) => {

@@ -8,15 +8,21 @@ use std::time::Duration;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use serde::de::DeserializeOwned;
 use tokio::io::AsyncReadExt;
+use tokio::time::Instant;
 
 use crate::connection::ConnectionError;
 use crate::frame::{BEAT, BODY_LIMIT, Frame, GREETING, GREETING_LIMIT, HEAD, Sign};
+use crate::heartbeat::{Beat, HEARTBEAT, Heartbeat};
 use crate::hello::Reject;
 use crate::socket::ReadHalf;
 use crate::stream::CHUNK;
+use crate::writer::SignWriter;
 
 /// Bytes of the buffer before a frame is announced.
 const BUFFER: usize = 8 * 1024;
+
+/// Delay of a heartbeat above which this process was stopped, and not its peer.
+const STOPPED: Duration = HEARTBEAT;
 
 /// Space below which the buffer is replaced, so that frames are not read in small pieces.
 const LEAST: usize = 1024;
@@ -154,6 +160,47 @@ impl<In: DeserializeOwned> Reader<In> {
                 Some(Received::Frame(frame)) => return Ok(Some(frame)),
                 Some(Received::Sign(_)) => {}
                 None => return Ok(None),
+            }
+        }
+    }
+
+    /// Returns the next frame, for a caller that gets signs of life from its peer: pings are sent by `signs`. Safe to
+    /// cancel.
+    ///
+    /// # Errors
+    /// Same as [`Reader::receive`], and [`ConnectionError::Dead`] if the peer does not answer.
+    pub async fn next_alive(
+        &mut self,
+        beats: &mut Heartbeat,
+        signs: &SignWriter,
+    ) -> Result<Option<Frame<In>>, ConnectionError> {
+        loop {
+            // Frames that have arrived are read before the peer counts as dead: this process may have been stopped.
+            tokio::select! {
+                biased;
+                received = self.receive() => {
+                    let now = Instant::now();
+                    beats.heard(now);
+                    match received? {
+                        Some(Received::Frame(frame)) => return Ok(Some(frame)),
+                        Some(Received::Sign(Sign::Pong(number))) => drop(beats.answered(number, now)),
+                        Some(Received::Sign(Sign::Ping(_))) => {}
+                        None => return Ok(None),
+                    }
+                }
+                () = tokio::time::sleep_until(beats.due()) => {
+                    let now = Instant::now();
+                    if now > beats.due() + STOPPED {
+                        // The peer cannot answer pings that were not sent.
+                        beats.heard(now);
+                    }
+                    match beats.beat(now) {
+                        // If the writer is busy, the next ping is in time.
+                        Beat::Ping(number) => drop(signs.write(Sign::Ping(number))),
+                        Beat::Nothing => {}
+                        Beat::Dead => return Err(ConnectionError::Dead),
+                    }
+                }
             }
         }
     }

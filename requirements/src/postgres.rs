@@ -8,7 +8,8 @@ use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nix::unistd::{User, geteuid};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, User, geteuid};
 
 use crate::{Requirement, skip};
 
@@ -89,12 +90,39 @@ impl PostgresServer {
         run(command.arg("--log").arg(self.dir.join("log")).args(["--options", &options]))
     }
 
-    /// Stops the server: connections end at once.
+    /// Stops the server after a checkpoint: connections end at once.
     ///
     /// # Errors
     /// If it does not run.
     pub fn stop(&self) -> io::Result<()> {
         run(self.control("stop").args(["--mode", "fast"]))
+    }
+
+    /// Stops the server without a checkpoint, as after an order to stop immediately: the next start recovers.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn stop_immediately(&self) -> io::Result<()> {
+        run(self.control("stop").args(["--mode", "immediate"]))
+    }
+
+    /// Sends SIGKILL, SIGSTOP or SIGCONT to the first process of the server and to those that it has started, such as
+    /// one for each connection.
+    ///
+    /// # Errors
+    /// If it does not run.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        let text = fs::read_to_string(self.data().join("postmaster.pid"))?;
+        let first = text.lines().next().and_then(|line| line.trim().parse().ok());
+        let first: i32 = first.ok_or_else(|| io::Error::other("postmaster.pid has no process number"))?;
+        let children = fs::read_to_string(format!("/proc/{first}/task/{first}/children"))?;
+        let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+        // The first process would end or replace the others.
+        for pid in std::iter::once(first).chain(children) {
+            // A connection may have ended meanwhile.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+        Ok(())
     }
 
     /// Returns the address of a database of the server.

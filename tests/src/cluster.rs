@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::clock::{Clock, Library};
 use crate::daemon::Daemon;
 use crate::groups;
-use crate::processes::{Process, processes};
+use crate::processes::{self, Process};
 use crate::submitter::{MARK, Submitter};
 use crate::until::until;
 
@@ -264,9 +264,7 @@ impl Cluster {
     /// # Panics
     /// If the kernel does not report it.
     pub fn peak_master_bytes(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.master.pid())).expect("the master runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+        self.master.peak_bytes()
     }
 
     /// Ends the master with SIGTERM, and waits for its end.
@@ -331,17 +329,12 @@ impl Cluster {
 
     /// Kills the shepherds of all jobs on the node. Their jobs are lost.
     pub fn kill_shepherds(&self, node: &str) {
-        let all = processes(MARK, &self.submitter.mark);
-        let here = all.iter().filter(|process| process.variable("LIMO_NODE") == Some(node));
-        let parents: Vec<i32> = here.filter_map(Process::parent).collect();
-        let shepherds = all.iter().filter(|process| parents.contains(&process.pid) && process.is_called("lshepherd"));
-        shepherds.for_each(Process::kill);
+        processes::kill_shepherds(&self.submitter.mark, node);
     }
 
     /// Returns the living processes of jobs.
     pub fn job_processes(&self) -> Vec<Process> {
-        let all = processes(MARK, &self.submitter.mark);
-        all.into_iter().filter(|process| process.variable("LIMO_ATTEMPT").is_some()).collect()
+        processes::job_processes(&self.submitter.mark)
     }
 }
 
@@ -351,14 +344,7 @@ impl Drop for Cluster {
         for (_, daemon) in &mut self.nodes {
             daemon.kill();
         }
-        // Without daemons no job starts, but a killed process may have forked before. So this repeats until there are
-        // no processes.
-        while let left = processes(MARK, &self.submitter.mark)
-            && !left.is_empty()
-        {
-            left.iter().for_each(Process::kill);
-            thread::yield_now();
-        }
+        processes::kill_all(&self.submitter.mark);
         for (name, _) in self.nodes.iter().filter(|_| self.groups) {
             groups::clear(&self.node_state(name));
         }

@@ -55,6 +55,21 @@ impl Daemon {
         self.child.as_ref().and_then(|child| i32::try_from(child.id()).ok()).expect("the daemon runs")
     }
 
+    /// Returns the peak memory of the process, in bytes.
+    ///
+    /// # Panics
+    /// If the daemon does not run, or the kernel does not report it.
+    pub fn peak_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+    }
+
+    /// Returns true if the daemon was started and has not been seen to end.
+    pub fn is_started(&self) -> bool {
+        self.child.is_some()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid()), signal).expect("an own child");
     }

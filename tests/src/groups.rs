@@ -22,7 +22,7 @@ pub fn of(state_dir: &Path) -> Result<Subtree, ContainError> {
 }
 
 /// Kills the remaining processes of jobs of a node that has ended, and removes its groups.
-pub(crate) fn clear(state_dir: &Path) {
+pub fn clear(state_dir: &Path) {
     let Ok(subtree) = of(state_dir) else { return };
     for group in subtree.names().unwrap_or_default().iter().filter_map(|name| subtree.find(name)) {
         let _ = group.kill(Duration::from_secs(5));

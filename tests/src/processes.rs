@@ -5,6 +5,8 @@ use std::fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use crate::submitter::MARK;
+
 /// A process with its original environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
@@ -51,4 +53,30 @@ pub fn processes(name: &str, value: &str) -> Vec<Process> {
     };
     let own = i32::try_from(std::process::id()).expect("a process number");
     pids.filter(|pid| *pid != own).filter_map(read).filter(|process| process.variable(name) == Some(value)).collect()
+}
+
+/// Returns the living processes of jobs of the cluster with this mark.
+pub fn job_processes(mark: &str) -> Vec<Process> {
+    processes(MARK, mark).into_iter().filter(|process| process.variable("LIMO_ATTEMPT").is_some()).collect()
+}
+
+/// Kills the shepherds of all jobs on a node of the cluster with this mark. Their jobs are lost.
+pub fn kill_shepherds(mark: &str, node: &str) {
+    let all = processes(MARK, mark);
+    let here = all.iter().filter(|process| process.variable("LIMO_NODE") == Some(node));
+    let parents: Vec<i32> = here.filter_map(Process::parent).collect();
+    let shepherds = all.iter().filter(|process| parents.contains(&process.pid) && process.is_called("lshepherd"));
+    shepherds.for_each(Process::kill);
+}
+
+/// Kills all processes of the cluster with this mark, whose daemons have ended.
+pub fn kill_all(mark: &str) {
+    // Without daemons no job starts, but a killed process may have forked before. So this repeats until there are no
+    // processes.
+    while let left = processes(MARK, mark)
+        && !left.is_empty()
+    {
+        left.iter().for_each(Process::kill);
+        std::thread::yield_now();
+    }
 }

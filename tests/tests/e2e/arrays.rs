@@ -3,9 +3,7 @@
 use std::fs;
 use std::thread;
 
-use limo_tests::{Cluster, Setup, until};
-
-use crate::ledger::Ledger;
+use limo_tests::{Cluster, Ledger, Setup, until};
 
 const TELL: &str = "echo $LIMO_ARRAY_JOB_ID $LIMO_ARRAY_TASK_ID/$LIMO_ARRAY_TASK_COUNT \
                     $LIMO_ARRAY_TASK_MIN-$LIMO_ARRAY_TASK_MAX $LIMO_ARRAY_ENTRY";
@@ -117,13 +115,13 @@ fn no_task_is_lost_or_runs_twice_when_the_master_is_killed() {
     fs::write(submitter.path("ledger"), "").expect("written");
     let array = submitter.detach(&["-a", "0-599", "-o", "none", "sh", "-c", "echo $LIMO_JOB_ID >> ledger"]);
     for part in 1..=4 {
-        until("some have run", || (Ledger::read(&submitter, "ledger").len() > part * 100).then_some(()));
+        until("some have run", || (Ledger::read(&submitter, "ledger").count() > part * 100).then_some(()));
         cluster.kill_master();
         cluster.start_master();
     }
     let waited = thread::scope(|scope| scope.spawn(|| submitter.wait(array)).join().expect("it ends"));
     assert_eq!(waited, Some(0));
     let ledger = Ledger::read(&submitter, "ledger");
-    assert_eq!((ledger.len(), ledger.twice()), (600, Vec::new()));
+    assert_eq!((ledger.count(), ledger.twice()), (600, Vec::new()));
     assert_eq!(submitter.job(array)["array"]["completed_count"], 600);
 }

@@ -4,9 +4,7 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::Instant;
 
-use limo_tests::{Cluster, Dice, finish};
-
-use crate::digest::Digest;
+use limo_tests::{Cluster, Dice, Digest, finish};
 
 const SIZE: u64 = 1024 * 1024 * 1024;
 const BLOCK: usize = 64 * 1024;

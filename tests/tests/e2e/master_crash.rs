@@ -6,11 +6,7 @@
 use std::thread;
 use std::time::Duration;
 
-use limo_tests::{Cluster, Dice, Ran, Setup, Submitter, finish, until};
-
-use crate::ledger::Ledger;
-use crate::load::Load;
-use crate::torrent::Torrent;
+use limo_tests::{Cluster, Dice, Ledger, Load, Ran, Setup, Submitter, Torrent, finish, until};
 
 const KILLS: u64 = 50;
 
@@ -36,7 +32,7 @@ fn nothing_accepted_is_lost_and_nothing_runs_twice() {
     let mut cluster = Setup::nodes(2, 4).master(&["--snapshot-every", "200"]).start();
     let submitter = cluster.submitter().clone();
     let load = Load::default();
-    let torrent = Torrent::start(&submitter);
+    let torrent = Torrent::start(&submitter, &[]);
     thread::scope(|scope| {
         let ending = load.ending();
         for shift in 0..3 {
@@ -69,7 +65,7 @@ fn nothing_accepted_is_lost_and_nothing_runs_twice() {
 /// Submits jobs until the end of the load. An answer with a number means that the job is accepted.
 fn submit(submitter: &Submitter, shift: usize, load: &Load) {
     for round in 0.. {
-        let backlog = || load.count().saturating_sub(Ledger::read(submitter, "ledger").len());
+        let backlog = || load.count().saturating_sub(Ledger::read(submitter, "ledger").count());
         until("the cluster works", || (load.is_over() || backlog() < BACKLOG).then_some(()));
         if load.is_over() {
             return;

@@ -7,12 +7,8 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::Duration;
 
-use limo_tests::{Cluster, Dice, Process, Setup, Submitter, finish, groups, until};
+use limo_tests::{Cluster, Dice, Ledger, Load, Process, Setup, Submitter, Torrent, finish, groups, until};
 use serde_json::Value;
-
-use crate::ledger::Ledger;
-use crate::load::Load;
-use crate::torrent::Torrent;
 
 const KILLS: u64 = 100;
 
@@ -42,7 +38,7 @@ fn no_job_and_no_byte_is_lost_when_daemons_are_killed_and_restarted() {
     let mut cluster = Setup::nodes(2, 4).with_groups().start();
     let submitter = cluster.submitter().clone();
     let load = Load::default();
-    let torrent = Torrent::start(&submitter);
+    let torrent = Torrent::start(&submitter, &[]);
     thread::scope(|scope| {
         let ending = load.ending();
         scope.spawn(|| submit(&submitter, &load));

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use limo_tests::{Dice, Submitter, finish, until};
-
+use crate::dice::Dice;
 use crate::digest::Digest;
+use crate::submitter::{Submitter, finish};
+use crate::until::until;
 
 /// Pause between writes: bytes are always in transit, at little cost for the machine.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -22,9 +23,12 @@ pub struct Torrent {
 }
 
 impl Torrent {
-    /// Starts the stream, and returns when the first byte is back.
-    pub fn start(submitter: &Submitter) -> Self {
-        let mut lrun = submitter.spawn_lrun(&["-Q", "cat"]);
+    /// Starts the stream, whose `lrun` gets these options, and returns when the first byte is back.
+    ///
+    /// # Panics
+    /// If that takes longer than [`crate::LIMIT`].
+    pub fn start(submitter: &Submitter, options: &[&str]) -> Self {
+        let mut lrun = submitter.spawn_lrun(&[options, &["-Q", "cat"]].concat());
         let (mut stdin, mut stdout) = (lrun.stdin.take().expect("piped"), lrun.stdout.take().expect("piped"));
         let enough = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&enough);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use limo_tests::Submitter;
+use crate::submitter::Submitter;
 
 /// Returns the number of lines of each job.
 pub struct Ledger(BTreeMap<u64, u32>);
@@ -17,7 +17,7 @@ impl Ledger {
         Self(counts)
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.0.len()
     }
 
