@@ -12,6 +12,7 @@
 #![warn(missing_docs)]
 
 mod access;
+pub mod answers;
 mod attribution;
 mod cap;
 mod digest;

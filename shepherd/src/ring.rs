@@ -5,21 +5,15 @@
 //! publishing `head`; before that, the writer does not overwrite them. Offsets count from the start of the stream, and
 //! the end of the stream counts as one byte. The layout never changes, because programs of different releases share it.
 
-use std::fs::File;
+mod memory;
+#[cfg(test)]
+mod model;
+
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
 
-use nix::fcntl::{FcntlArg, SealFlag, fcntl};
-use nix::libc;
-use nix::sys::memfd::{MFdFlags, memfd_create};
-
-/// Size of the words before the bytes.
-const HEAD: usize = 4096;
-
-/// Largest size of a ring that is accepted, in bytes.
-const LARGEST: usize = 64 << 20;
+use memory::{Mapping, Memory, Word};
 
 /// Number of written bytes above which [`Ring::reset`] returns the memory to the kernel.
 const KEPT: u64 = 64 << 10;
@@ -35,14 +29,9 @@ mod word {
 
 /// One stream in shared memory.
 #[derive(Debug)]
-pub struct Ring {
-    base: NonNull<u8>,
-    size: usize,
-    file: OwnedFd,
+pub struct Ring<M = Mapping> {
+    memory: M,
 }
-
-// SAFETY: the memory belongs to this value, and all words in it are atomic.
-unsafe impl Send for Ring {}
 
 impl Ring {
     /// Makes an empty ring of `size` bytes, a multiple of the size of a page.
@@ -50,12 +39,7 @@ impl Ring {
     /// # Errors
     /// If the kernel has no memory for it.
     pub fn new(size: usize) -> io::Result<Self> {
-        let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-        let file = File::from(memfd_create(c"limo-ring", flags)?);
-        file.set_len((HEAD + size) as u64)?;
-        let seals = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW;
-        fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
-        Self::open(file.into())
+        Ok(Self { memory: Mapping::new(size)? })
     }
 
     /// Opens a ring that another process has made.
@@ -63,51 +47,27 @@ impl Ring {
     /// # Errors
     /// If the file is not a ring, or the kernel refuses.
     pub fn open(file: OwnedFd) -> io::Result<Self> {
-        let invalid = || io::Error::new(io::ErrorKind::InvalidData, "the file is not the memory of a stream");
-        // A file that could shrink would end this process.
-        let seals = SealFlag::from_bits_retain(fcntl(&file, FcntlArg::F_GET_SEALS)?);
-        let file = File::from(file);
-        let length = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-        let size = length.checked_sub(HEAD).filter(|size| (1..=LARGEST).contains(size)).ok_or_else(invalid)?;
-        if !seals.contains(SealFlag::F_SEAL_SHRINK) {
-            return Err(invalid());
-        }
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the kernel chooses a free place, and the file has this length and cannot shrink.
-        let base =
-            unsafe { libc::mmap(std::ptr::null_mut(), length, protection, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast::<u8>()).ok_or_else(invalid)?;
-        Ok(Self { base, size, file: file.into() })
-    }
-
-    fn word(&self, place: usize) -> &AtomicU64 {
-        // SAFETY: the place is within the head of the mapping, which is aligned and lives as long as this value.
-        // Every access of every process is atomic.
-        unsafe { AtomicU64::from_ptr(self.base.as_ptr().cast::<u64>().add(place)) }
-    }
-
-    fn load(&self, place: usize) -> u64 {
-        self.word(place).load(Ordering::SeqCst)
-    }
-
-    fn store(&self, place: usize, value: u64) {
-        self.word(place).store(value, Ordering::SeqCst);
+        Ok(Self { memory: Mapping::open(file)? })
     }
 
     /// Starts a new stream. No process may read or write meanwhile.
     pub fn reset(&self) {
         if self.tail() > KEPT {
-            let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-            let size = libc::off_t::try_from(self.size).unwrap_or(libc::off_t::MAX);
-            // SAFETY: the call takes numbers only. If it fails, the memory stays in use.
-            unsafe { libc::fallocate(self.file.as_raw_fd(), punch, HEAD as libc::off_t, size) };
+            self.memory.punch();
         }
         for place in [word::HEAD, word::TAIL, word::ENDED, word::READER_WAITS, word::WRITER_WAITS] {
             self.store(place, 0);
         }
+    }
+}
+
+impl<M: Memory> Ring<M> {
+    fn load(&self, place: usize) -> u64 {
+        self.memory.word(place).load(Ordering::SeqCst)
+    }
+
+    fn store(&self, place: usize, value: u64) {
+        self.memory.word(place).store(value, Ordering::SeqCst);
     }
 
     /// Returns the offset below which the reader has released all bytes; one more than the tail after the end.
@@ -128,28 +88,25 @@ impl Ring {
     /// Returns the number of bytes that the writer may add.
     pub fn room(&self) -> usize {
         let kept = self.tail().saturating_sub(self.head());
-        self.size.saturating_sub(usize::try_from(kept).unwrap_or(usize::MAX))
+        self.memory.size().saturating_sub(usize::try_from(kept).unwrap_or(usize::MAX))
     }
 
     /// Returns the parts of the memory for the offsets from `from` on.
     fn parts(&self, from: u64, length: usize) -> [(usize, usize); 2] {
         // The rest is less than the size, which is a usize.
-        let start = usize::try_from(from % self.size as u64).unwrap_or(0);
-        let first = length.min(self.size - start);
+        let start = usize::try_from(from % self.memory.size() as u64).unwrap_or(0);
+        let first = length.min(self.memory.size() - start);
         [(start, first), (0, length - first)]
-    }
-
-    fn at(&self, place: usize) -> *mut u8 {
-        // SAFETY: the callers keep the place within the size.
-        unsafe { self.base.as_ptr().add(HEAD + place) }
     }
 
     /// Returns the memory that the writer may fill before [`Ring::publish`].
     pub fn spare(&mut self) -> [IoSliceMut<'_>; 2] {
-        // SAFETY: the parts are within the mapping and do not overlap. The reader accesses them only once they are
-        // published, and the borrow excludes other accesses of this process.
-        self.parts(self.tail(), self.room())
-            .map(|(start, length)| IoSliceMut::new(unsafe { std::slice::from_raw_parts_mut(self.at(start), length) }))
+        self.parts(self.tail(), self.room()).map(|(start, length)| {
+            self.memory.claim(start, length, true);
+            // SAFETY: the parts are within the memory and do not overlap. The reader accesses them only once they are
+            // published, and the borrow excludes other accesses of this process.
+            IoSliceMut::new(unsafe { std::slice::from_raw_parts_mut(self.memory.at(start), length) })
+        })
     }
 
     /// Publishes `count` bytes of [`Ring::spare`].
@@ -177,15 +134,17 @@ impl Ring {
     /// Returns the number of bytes from `from` on. Zero if that offset is not in the memory.
     fn available(&self, from: u64) -> usize {
         let count = self.tail().saturating_sub(from);
-        usize::try_from(count).ok().filter(|count| *count <= self.size).unwrap_or(0)
+        usize::try_from(count).ok().filter(|count| *count <= self.memory.size()).unwrap_or(0)
     }
 
     /// Returns the bytes from `from` on, at most `most`. The reader must not have released them.
     pub fn unread(&self, from: u64, most: usize) -> [IoSlice<'_>; 2] {
-        // SAFETY: the parts are within the mapping and published, and the writer does not change them before they are
-        // released.
-        self.parts(from, self.available(from).min(most))
-            .map(|(start, length)| IoSlice::new(unsafe { std::slice::from_raw_parts(self.at(start), length) }))
+        self.parts(from, self.available(from).min(most)).map(|(start, length)| {
+            self.memory.claim(start, length, false);
+            // SAFETY: the parts are within the memory and published, and the writer does not change them before they
+            // are released.
+            IoSlice::new(unsafe { std::slice::from_raw_parts(self.memory.at(start), length) })
+        })
     }
 
     /// Releases the bytes below `offset`; the end of the stream counts as one. An offset below the head changes nothing.
@@ -199,39 +158,42 @@ impl Ring {
     /// Announces that the reader waits for bytes. It must look once more afterwards.
     pub fn reader_waits(&self) {
         self.store(word::READER_WAITS, 1);
+        M::Word::fence();
     }
 
     /// Returns true, once, if the reader waits and has to be told about new bytes.
     pub fn wakes_reader(&self) -> bool {
-        self.word(word::READER_WAITS).swap(0, Ordering::SeqCst) != 0
+        // The fences of both sides order the change before the look at the other side.
+        M::Word::fence();
+        self.memory.word(word::READER_WAITS).swap(0, Ordering::SeqCst) != 0
     }
 
     /// Announces that the writer waits for the release of bytes. It must look once more afterwards.
     pub fn writer_waits(&self) {
         self.store(word::WRITER_WAITS, 1);
+        M::Word::fence();
     }
 
     /// Returns true, once, if the writer waits and has to be told about released bytes.
     pub fn wakes_writer(&self) -> bool {
-        self.word(word::WRITER_WAITS).swap(0, Ordering::SeqCst) != 0
+        // The fences of both sides order the change before the look at the other side.
+        M::Word::fence();
+        self.memory.word(word::WRITER_WAITS).swap(0, Ordering::SeqCst) != 0
     }
 }
 
 impl AsFd for Ring {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made with this length, and nothing refers to it any longer.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), HEAD + self.size) };
+        self.memory.as_fd()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+
     use super::*;
 
     fn text(ring: &Ring, from: u64) -> Vec<u8> {

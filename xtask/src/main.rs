@@ -6,10 +6,12 @@
 mod bench;
 mod checks;
 mod demo;
+mod fuzz;
 mod package;
 mod postgres;
 mod ptx;
 mod response;
+mod sanitize;
 mod skips;
 mod soak;
 mod workspace;
@@ -48,6 +50,10 @@ enum Task {
     Postgres(postgres::Arguments),
     /// Measure the time that the draw is above the upper limit after a limit falls or a draw rises
     Response(response::Arguments),
+    /// Give mutated inputs to the readers of files, messages and answers, guided by coverage (libFuzzer)
+    Fuzz(fuzz::Arguments),
+    /// Run the tests of crates with unsafe code under AddressSanitizer, and under Miri if it is installed
+    Sanitize,
     /// Run random worlds of the real master and nodes, with many seeds, in search of one that breaks a rule
     Soak(soak::Arguments),
 }
@@ -62,6 +68,8 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Demo(arguments) => demo::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Response(arguments) => response::run(&arguments),
+        Task::Fuzz(arguments) => fuzz::run(&arguments),
+        Task::Sanitize => sanitize::run(),
         Task::Soak(arguments) => soak::run(&arguments),
         Task::Package(arguments) => package::run(&arguments),
         Task::Postgres(arguments) => postgres::run(&arguments),

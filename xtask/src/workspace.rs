@@ -17,6 +17,23 @@ pub fn cargo(arguments: &[&str]) -> Result<Command> {
     Ok(command)
 }
 
+/// Returns the cargo of the nightly toolchain, to be run in the root of the workspace.
+///
+/// # Errors
+/// If rustup or the toolchain is missing.
+pub fn nightly(arguments: &[&str]) -> Result<Command> {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", "cargo"]);
+    // These name the toolchain that runs this task.
+    ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN"].iter().for_each(|variable| drop(command.env_remove(variable)));
+    command.current_dir(root()?);
+    let output = Command::new("rustup").args(["run", "nightly", "rustc", "--version"]).output();
+    let is_there = output.is_ok_and(|output| output.status.success());
+    ensure!(is_there, "there is no nightly toolchain: install it by `rustup toolchain install nightly`");
+    command.args(arguments);
+    Ok(command)
+}
+
 /// Returns true if cargo has this subcommand.
 pub fn has_cargo(subcommand: &str) -> Result<bool> {
     let status = cargo(&[subcommand, "--version"])?.stdout(Stdio::null()).stderr(Stdio::null()).status();

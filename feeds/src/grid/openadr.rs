@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use limo_model::Power;
+use limo_model::{Power, Time};
 use reqwest::Url;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -21,7 +21,7 @@ use thiserror::Error;
 use super::limit::Word;
 use super::teller::{Deaf, SecretError, Teller, another_clock, pause, private};
 use crate::fetch::{FetchError, Fetcher, Post, Reply, Request, is_skewed, now};
-use events::Reading;
+pub use events::{EventError, Reading};
 use wire::Event;
 
 /// Events in a request; the maximum of the specification.
@@ -107,6 +107,14 @@ pub async fn run(ven: OpenAdr, fetcher: Fetcher, teller: Teller) {
         };
         tokio::time::sleep(rest).await;
     }
+}
+
+/// Reads an answer of a VTN with events; `emergency` is the upper limit during an alert.
+///
+/// # Errors
+/// If the answer is not a list of events of OpenADR 3.1.
+pub fn read(answer: &[u8], emergency: Power, now: Time) -> Result<Reading, serde_json::Error> {
+    Ok(events::read(&serde_json::from_slice::<Vec<Event>>(answer)?, emergency, now))
 }
 
 async fn told(teller: &Teller, reading: Reading, skewed: bool, url: &str) -> Result<(), Deaf> {

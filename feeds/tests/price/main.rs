@@ -1,6 +1,5 @@
 //! Sources against real servers on loopback with the exact formats, and with all faults of servers.
 
-mod bytes;
 mod docs;
 mod faults;
 mod server;

@@ -50,7 +50,7 @@ impl Meter for Command {
 }
 
 /// Returns the first number of a text with its unit, by default watts.
-fn watts(text: &str) -> Option<Power> {
+pub(crate) fn watts(text: &str) -> Option<Power> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_number = |c: char| c.is_ascii_digit() || c == '.';
     text.lines().find_map(|line| {

@@ -148,7 +148,7 @@ pub(crate) fn bytes(text: &str) -> Option<Vec<u8>> {
     words.map(parse).collect::<Option<Vec<u8>>>().filter(|bytes| !bytes.is_empty())
 }
 
-fn draw(bytes: &[u8], command: &str) -> Result<Power, IpmiError> {
+pub(crate) fn draw(bytes: &[u8], command: &str) -> Result<Power, IpmiError> {
     let command = command.to_owned();
     match *bytes {
         [found, ..] if found != GROUP => Err(IpmiError::Group { command, found }),

@@ -4,13 +4,13 @@
 
 mod batch;
 pub(crate) mod choice;
-mod command;
+pub(crate) mod command;
 mod error;
 pub(crate) mod files;
 mod hwmon;
 pub(crate) mod ipmi;
 pub(crate) mod json;
-mod mcp39f511;
+pub(crate) mod mcp39f511;
 mod nvidia_smi;
 mod nvml;
 mod powercap;
@@ -18,7 +18,7 @@ mod redfish;
 pub(crate) mod run;
 mod shelly;
 mod sum;
-mod tasmota;
+pub(crate) mod tasmota;
 
 use std::time::Duration;
 

@@ -36,24 +36,25 @@ impl Tasmota {
         let url = format!("{shown}?{}cmnd=Status%208", login.unwrap_or_default());
         Self { http: Http::new(access, Scheme::None), url, shown, channel }
     }
+}
 
-    fn draw(&self, value: &Value) -> Result<Power, JsonError> {
-        let answer = Answer { url: &self.shown, value, hint: HINT };
-        let found = answer.at(POWER)?;
-        let url = self.shown.clone();
-        match (found.as_array(), self.channel) {
-            (None, None | Some(1)) => answer.number(POWER, found),
-            (None, Some(channel)) => Err(JsonError::NoChannel { url, channel, channels: 1 }),
-            (Some(all), None) if all.len() != 1 => {
-                let example = format!("tasmota:{}#1", url.trim_end_matches("/cm"));
-                Err(JsonError::Channels { url, channels: all.len(), example })
-            }
-            (Some(all), channel) => {
-                let channel = channel.unwrap_or(1);
-                let index = usize::try_from(channel).unwrap_or(usize::MAX).wrapping_sub(1);
-                let missing = || JsonError::NoChannel { url, channel, channels: all.len() };
-                answer.number(POWER, all.get(index).ok_or_else(missing)?)
-            }
+/// Returns the draw in the answer `value` of `shown`.
+pub(crate) fn draw(shown: &str, value: &Value, channel: Option<u32>) -> Result<Power, JsonError> {
+    let answer = Answer { url: shown, value, hint: HINT };
+    let found = answer.at(POWER)?;
+    let url = shown.to_owned();
+    match (found.as_array(), channel) {
+        (None, None | Some(1)) => answer.number(POWER, found),
+        (None, Some(channel)) => Err(JsonError::NoChannel { url, channel, channels: 1 }),
+        (Some(all), None) if all.len() != 1 => {
+            let example = format!("tasmota:{}#1", url.trim_end_matches("/cm"));
+            Err(JsonError::Channels { url, channels: all.len(), example })
+        }
+        (Some(all), channel) => {
+            let channel = channel.unwrap_or(1);
+            let index = usize::try_from(channel).unwrap_or(usize::MAX).wrapping_sub(1);
+            let missing = || JsonError::NoChannel { url, channel, channels: all.len() };
+            answer.number(POWER, all.get(index).ok_or_else(missing)?)
         }
     }
 }
@@ -61,7 +62,7 @@ impl Tasmota {
 impl Meter for Tasmota {
     fn read(&mut self, _now: Duration) -> Result<Reading, MeterError> {
         let value = self.http.get(&self.url)?;
-        plausible(self.draw(&value)?, || self.shown.clone())
+        plausible(draw(&self.shown, &value, self.channel)?, || self.shown.clone())
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, with those that each may use outside its tests. Clients and nodes do not
 /// use `sched`.
-const HOUSE: [(&str, &[&str]); 32] = [
+const HOUSE: [(&str, &[&str]); 33] = [
     ("model", &[]),
     ("identity", &["model"]),
     ("files", &[]),
@@ -56,11 +56,28 @@ const HOUSE: [(&str, &[&str]); 32] = [
     ("lconf", &["model", "identity", "authority", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles", "plot"]),
     ("lprof", &["model", "program", "files", "proto", "power", "profiles", "plot"]),
-    // These crates are not installed: the laboratory, which alone may use a program, and the workshop.
+    // These crates are not installed: the laboratory, which alone may use a program, the workshop,
+    // and the readers of mutated inputs.
     ("lab", &["model", "program", "profiles", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
+    ("mutations", &["model", "identity", "proto", "shepherd", "power", "profiles", "feeds", "owner", "trace"]),
     ("tests", &["model", "containment", "sched", "proto", "journal", "power", "requirements"]),
-    ("xtask", &["model", "program", "sched", "proto", "profiles", "plot", "journal", "power", "requirements", "tests"]),
+    (
+        "xtask",
+        &[
+            "model",
+            "program",
+            "sched",
+            "proto",
+            "profiles",
+            "plot",
+            "journal",
+            "power",
+            "requirements",
+            "mutations",
+            "tests",
+        ],
+    ),
 ];
 
 /// Crates that `model` and `sched` may use.

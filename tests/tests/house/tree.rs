@@ -35,9 +35,10 @@ impl Tree {
         self.texts.iter().map(|(path, text)| (path.as_str(), text.as_str()))
     }
 
-    /// The manifests of the members.
+    /// The manifests of the members. `fuzz` is a workspace of its own.
     pub fn members(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.texts().filter(|(path, _)| path.ends_with("/Cargo.toml"))
+        let is_member = |text: &str| !text.lines().any(|line| line == "[workspace]");
+        self.texts().filter(move |(path, text)| path.ends_with("/Cargo.toml") && is_member(text))
     }
 
     pub fn sources(&self) -> Vec<Source> {

@@ -1,6 +1,5 @@
-//! Files of HTCondor in all forms, made by a small writer: equal jobs, no panic, and no original text after sanitising.
+//! Files of HTCondor in all forms, made by a small writer: equal jobs, and no original text after sanitising.
 
-mod fuzz;
 mod oracle;
 mod writer;
 

@@ -39,6 +39,7 @@ const ALERT: &str = "ALERT_GRID_EMERGENCY";
 
 /// Reason why an event is invalid. The others still count.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[expect(missing_docs, reason = "the messages say what each variant is")]
 pub enum EventError {
     #[error("event {event}: neither interval {interval} nor the event has a period")]
     NoPeriod { event: String, interval: i32 },

@@ -18,7 +18,7 @@ use std::time::Duration;
 use limo_model::Power;
 
 pub use error::Mcp39f511Error;
-use frame::Ask;
+use frame::{Ask, Reply};
 use line::Line;
 
 use super::error::MeterError;
@@ -26,6 +26,14 @@ use super::{Meter, Reading, plausible};
 
 /// Register of the status on both chips; a request reads from here on.
 const STATUS: u16 = 0x02;
+
+/// Returns the data in `sent`, once that has a complete answer to a request for `count` bytes.
+pub(crate) fn answered(sent: &[u8], count: u8) -> Option<Vec<u8>> {
+    match (Ask::Read { address: STATUS, count }).reply(sent) {
+        Reply::Done(data) => Some(data),
+        _ => None,
+    }
+}
 
 /// One cycle of the mains at 50 Hz; at 60 Hz the chip is a little faster than calculated.
 const CYCLE: Duration = Duration::from_millis(20);

@@ -1,0 +1,98 @@
+//! Readers of input from outside, as functions of bytes, and mutated inputs for them. libFuzzer calls the same functions
+//! (`fuzz`) as the tests.
+//!
+//! A function returns true if the input is accepted. It panics if a guarantee is broken: a reader panics, an error
+//! names no place, or a value changes when it is written and read again.
+
+#![warn(missing_docs)]
+
+mod allocations;
+mod devices;
+mod feeds;
+mod input;
+mod mutator;
+mod pools;
+mod protocol;
+mod tables;
+mod texts;
+mod workloads;
+
+pub use allocations::{Counting, peak};
+pub use mutator::Mutator;
+
+/// Most bytes that a reader may have allocated at one time, besides [`MEMORY_PER_BYTE`].
+pub const MEMORY: usize = 16 << 20;
+
+/// Bytes that a reader may allocate in addition for each byte of its input.
+pub const MEMORY_PER_BYTE: usize = 1024;
+
+/// A reader of input from outside.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// Name of the test, of the program for libFuzzer, and of the directory in `regressions`.
+    pub name: &'static str,
+    /// Reads an input; returns true if it is accepted, and panics if a guarantee is broken.
+    pub read: fn(&[u8]) -> bool,
+    /// Returns accepted inputs of each form.
+    pub seeds: fn() -> Vec<Vec<u8>>,
+    /// Words of the format.
+    pub words: &'static [&'static str],
+}
+
+macro_rules! targets {
+    ($($module:ident::$name:ident),* $(,)?) => {
+        /// All readers.
+        pub const TARGETS: &[Target] = &[$(Target {
+            name: stringify!($name),
+            read: $module::$name::read,
+            seeds: $module::$name::seeds,
+            words: $module::$name::WORDS,
+        }),*];
+    };
+}
+
+targets![
+    protocol::messages,
+    protocol::connection,
+    protocol::shepherds,
+    workloads::swf,
+    workloads::batsim_workload,
+    workloads::batsim_platform,
+    workloads::platform,
+    workloads::curves,
+    workloads::recipe,
+    workloads::log_crypt,
+    pools::htcondor,
+    pools::logins,
+    pools::fta,
+    pools::prepared,
+    pools::groups,
+    tables::lists,
+    tables::profiles,
+    tables::variation,
+    tables::hardware,
+    tables::predictor,
+    feeds::prices,
+    feeds::limits,
+    feeds::openadr,
+    feeds::configuration,
+    devices::answers,
+    devices::counters,
+    texts::values,
+    texts::certificates,
+];
+
+/// Returns the reader of that name.
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|target| target.name == name)
+}
+
+/// Gives an input to the reader of that name; returns true if it is accepted.
+///
+/// # Panics
+/// If there is no such reader, or it breaks a guarantee.
+pub fn read(name: &str, input: &[u8]) -> bool {
+    // Only the programs for libFuzzer call this, and a test compares their names with the list.
+    let target = target(name).expect("a reader of that name");
+    (target.read)(input)
+}
