@@ -29,7 +29,7 @@ pub const MEMORY_PER_BYTE: usize = 1024;
 /// A reader of input from outside.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Name of the test, of the program for libFuzzer, and of the directory in `regressions`.
+    /// Name of the test, for `cargo xtask fuzz`, and of the directory in `regressions`.
     pub name: &'static str,
     /// Reads an input; returns true if it is accepted, and panics if a guarantee is broken.
     pub read: fn(&[u8]) -> bool,
@@ -85,14 +85,4 @@ targets![
 /// Returns the reader of that name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
-}
-
-/// Gives an input to the reader of that name; returns true if it is accepted.
-///
-/// # Panics
-/// If there is no such reader, or it breaks a guarantee.
-pub fn read(name: &str, input: &[u8]) -> bool {
-    // Only the programs for libFuzzer call this, and a test compares their names with the list.
-    let target = target(name).expect("a reader of that name");
-    (target.read)(input)
 }

@@ -99,8 +99,10 @@ pub mod values {
         let Ok(mut names) = parse_hosts(text) else { return false };
         let list = host_list(names.iter().map(String::as_str));
         let mut again = parse_hosts(&list).unwrap_or_default();
-        (names.sort_unstable(), again.sort_unstable());
-        (names.dedup(), again.dedup());
+        names.sort_unstable();
+        again.sort_unstable();
+        names.dedup();
+        again.dedup();
         assert_eq!(again, names, "{list} has other names");
         true
     }

@@ -12,7 +12,7 @@ use limo_mutations::{Counting, MEMORY, MEMORY_PER_BYTE, Mutator, TARGETS, Target
 static ALLOCATOR: Counting = Counting;
 
 /// Number of mutated inputs, unless the variable has another one.
-const INPUTS: usize = 20_000;
+const INPUTS: usize = 5_000;
 
 /// Reads an input. One that breaks a guarantee is written to a file, which the panic names.
 fn accepts(target: &Target, input: &[u8]) -> bool {
@@ -63,16 +63,9 @@ macro_rules! tests {
         })*
 
         #[test]
-        fn each_reader_has_a_test_and_a_program_for_libfuzzer() {
+        fn each_reader_has_a_test() {
             let names: Vec<&str> = TARGETS.iter().map(|target| target.name).collect();
             assert_eq!(names, [$(stringify!($name)),*]);
-            let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
-            let manifest = fs::read_to_string(fuzz.join("Cargo.toml")).expect("readable");
-            for name in names {
-                assert!(manifest.contains(&format!("name = \"{name}\"")), "fuzz/Cargo.toml has no program `{name}`");
-                let source = fs::read_to_string(fuzz.join(format!("fuzz_targets/{name}.rs"))).expect("readable");
-                assert!(source.contains(&format!("\"{name}\"")), "fuzz_targets/{name}.rs tests another reader");
-            }
         }
     };
 }

@@ -19,10 +19,6 @@ struct Step {
 /// The name of the step that runs the tests.
 const TESTS: &str = "tests";
 
-/// The check of the licences of `fuzz`, which is a workspace of its own.
-const FUZZ_LICENCES: [&str; 9] =
-    ["deny", "--manifest-path", "fuzz/Cargo.toml", "check", "--config", "deny.toml", "licenses", "bans", "sources"];
-
 /// The checks that run, and the skipped ones with their reasons.
 struct Plan {
     steps: Vec<Step>,
@@ -75,7 +71,6 @@ fn plan(tools: Tools) -> Plan {
     step("lints", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]);
     if tools.deny {
         step("licences", &["deny", "--workspace", "check", "--hide-inclusion-graph", "licenses", "bans", "sources"]);
-        step("licences of fuzz", &FUZZ_LICENCES);
     } else {
         plan.skipped.push("licences: cargo-deny is not installed (`cargo install --locked cargo-deny`)");
     }
@@ -110,7 +105,7 @@ mod tests {
 
     #[test]
     fn missing_requirements_are_printed_and_the_tests_run_last() {
-        let all = ["format", "lints", "licences", "licences of fuzz", "programs", "packages", "tests"];
+        let all = ["format", "lints", "licences", "programs", "packages", "tests"];
         check(Tools { deny: true, nextest: true, debhelper: true }, &all, "nextest", 0);
         let least = ["format", "lints", "programs", "tests"];
         check(Tools { deny: false, nextest: false, debhelper: false }, &least, "test", 2);

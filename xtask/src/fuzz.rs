@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz`: readers of input from outside under libFuzzer, which keeps the inputs that reach new code.
 //!
-//! The programs of `fuzz` are built once, instrumented as by cargo-fuzz, which is not needed. As many readers as there are
+//! The program of `fuzz` is built once, instrumented as by cargo-fuzz, which is not needed. As many readers as there are
 //! processors run beside each other.
 
 use std::collections::BTreeMap;
@@ -51,14 +51,14 @@ struct Outcome {
     findings: Vec<String>,
 }
 
-/// Builds the programs, runs them, and prints a line for each reader.
+/// Builds the program, runs it, and prints a line for each reader.
 ///
 /// # Errors
 /// If there is no nightly toolchain, a reader is unknown, or there is a finding.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let chosen = chosen(&arguments.targets)?;
     let place = target_dir()?.join("fuzz");
-    let programs = build(&place)?;
+    let program = build(&place)?;
     let seconds = (arguments.time.ms() / 1000).max(1);
     let end = arguments.runs.map_or_else(|| format!("-max_total_time={seconds}"), |runs| format!("-runs={runs}"));
     let workers = thread::available_parallelism().map_or(1, usize::from);
@@ -69,7 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             scope.spawn(|| {
                 while let Some(target) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let begin = Instant::now();
-                    let failure = match fuzz(target, &programs, &place, &end) {
+                    let failure = match fuzz(target, &program, &place, &end) {
                         Ok(Outcome { inputs, coverage, findings }) => {
                             let (seconds, found) = (begin.elapsed().as_secs(), findings.join(" "));
                             println!("{:<16} {inputs:>12} {coverage:>9} {seconds:>6} s  {found}", target.name);
@@ -101,7 +101,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Target>> {
         .collect()
 }
 
-/// Builds the programs; returns their directory.
+/// Builds the program; returns its path.
 fn build(place: &Path) -> Result<PathBuf> {
     let directory = place.join("build");
     let status = nightly(&["build", "--release", "--bins", "--locked", "--target", PLATFORM])?
@@ -110,12 +110,12 @@ fn build(place: &Path) -> Result<PathBuf> {
         .env("RUSTFLAGS", FLAGS)
         .status()
         .context("cannot run cargo")?;
-    ensure!(status.success(), "cannot build the programs of fuzz");
-    Ok(directory.join(PLATFORM).join("release"))
+    ensure!(status.success(), "cannot build the program of fuzz");
+    Ok(directory.join(PLATFORM).join("release/reader"))
 }
 
 /// Runs one reader; its output goes to a file.
-fn fuzz(target: &Target, programs: &Path, place: &Path, end: &str) -> Result<Outcome> {
+fn fuzz(target: &Target, program: &Path, place: &Path, end: &str) -> Result<Outcome> {
     let name = target.name;
     let corpus = place.join("corpus").join(name);
     let seeds = place.join("seeds").join(name);
@@ -130,8 +130,8 @@ fn fuzz(target: &Target, programs: &Path, place: &Path, end: &str) -> Result<Out
     fs::write(&dictionary, dictionary_of(target.words)).context("cannot write a dictionary")?;
     let log = place.join(format!("{name}.log"));
     let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-    let mut command = Command::new(programs.join(name));
-    command.arg(&corpus).arg(&seeds);
+    let mut command = Command::new(program);
+    command.env("LIMO_FUZZ_READER", name).arg(&corpus).arg(&seeds);
     let regressions = root()?.join("mutations/regressions").join(name);
     if regressions.is_dir() {
         command.arg(regressions);
@@ -139,7 +139,7 @@ fn fuzz(target: &Target, programs: &Path, place: &Path, end: &str) -> Result<Out
     command.args(LIMITS).arg(end).arg("-print_final_stats=1");
     command.arg(format!("-dict={}", dictionary.display())).arg(format!("-artifact_prefix={}/", findings.display()));
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).status();
-    let status = status.with_context(|| format!("cannot run the program `{name}`"))?;
+    let status = status.with_context(|| format!("cannot run {}", program.display()))?;
     let outcome = outcome(&String::from_utf8_lossy(&fs::read(&log).context("cannot read the log")?));
     if !status.success() && outcome.findings.is_empty() {
         bail!("{status} without a finding: see {}", log.display());

@@ -25,7 +25,9 @@ pub fn nightly(arguments: &[&str]) -> Result<Command> {
     let mut command = Command::new("rustup");
     command.args(["run", "nightly", "cargo"]);
     // These name the toolchain that runs this task.
-    ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN"].iter().for_each(|variable| drop(command.env_remove(variable)));
+    for variable in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN"] {
+        command.env_remove(variable);
+    }
     command.current_dir(root()?);
     let output = Command::new("rustup").args(["run", "nightly", "rustc", "--version"]).output();
     let is_there = output.is_ok_and(|output| output.status.success());

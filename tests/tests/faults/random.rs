@@ -15,9 +15,9 @@ use crate::fault::{Begun, Fault};
 use crate::site::{Site, node_name};
 use crate::work::Work;
 
-/// Numbers of faults by default, with a file and with a database: what fits into 90 s on two cores.
-const WITH_FILE: u64 = 80;
-const WITH_DATABASE: u64 = 80;
+/// Numbers of faults by default, with a file and with a database: 1 to 2 min on two cores.
+const WITH_FILE: u64 = 100;
+const WITH_DATABASE: u64 = 100;
 
 /// Most faults at a time.
 const AT_ONCE: u64 = 5;
@@ -86,7 +86,7 @@ impl Run {
             if let Some(fault) = fault.begin(site, time) {
                 self.faults += 1;
                 let name = fault.fault.to_string();
-                let kind = name.split(|c: char| c == '(' || c == ' ').next().unwrap_or_default();
+                let kind = name.split(['(', ' ']).next().unwrap_or_default();
                 *self.counts.entry(kind.to_owned()).or_default() += 1;
                 begun.push(fault);
             }

@@ -1,7 +1,0 @@
-//! libFuzzer with the reader `batsim_workload` of limo-mutations.
-
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| {
-    limo_mutations::read("batsim_workload", input);
-});
