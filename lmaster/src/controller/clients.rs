@@ -88,7 +88,11 @@ impl Controller {
         let can_follow = self.tx.commits.is_open() || (self.tx.commits.is_read_only() && !reply.changes_something());
         let reply = if can_follow { reply } else { reply.fail(self.not_open()) };
         self.free(peer, ticket);
+        let closes = reply.closes();
         if let Err(reason) = reply.follow(self, peer) {
+            if closes {
+                return self.close_client(peer, reason);
+            }
             if let Some(client) = self.sessions.get_mut(peer) {
                 client.cursor = None;
             }

@@ -14,6 +14,10 @@ pub trait Lookup: Debug + Send + Sync + 'static {
     /// True if the answer is read at once, without waiting for the running commit.
     const AT_ONCE: bool = false;
 
+    /// True if the connection is closed when there is no answer, because a refusal would end a client that can call
+    /// again.
+    const CLOSES: bool = false;
+
     /// Reads the answer.
     ///
     /// # Errors
@@ -62,6 +66,7 @@ impl<L: Lookup> Asked for L {
 /// A lookup of any type with its answer.
 trait Answered: Debug + Send {
     fn changes_something(&self) -> bool;
+    fn closes(&self) -> bool;
     fn fail(self: Box<Self>, reason: String) -> Reply;
     fn follow(self: Box<Self>, controller: &mut Controller, peer: PeerId) -> Result<(), String>;
 }
@@ -69,6 +74,10 @@ trait Answered: Debug + Send {
 impl<L: Lookup> Answered for (L, Result<L::Found, String>) {
     fn changes_something(&self) -> bool {
         self.0.changes_something()
+    }
+
+    fn closes(&self) -> bool {
+        L::CLOSES
     }
 
     fn fail(self: Box<Self>, reason: String) -> Reply {
@@ -109,6 +118,11 @@ impl Question {
 impl Reply {
     pub(super) fn changes_something(&self) -> bool {
         self.0.changes_something()
+    }
+
+    /// Returns true if the connection is closed when there is no answer.
+    pub(super) fn closes(&self) -> bool {
+        self.0.closes()
     }
 
     /// Replaces the answer by a failure.

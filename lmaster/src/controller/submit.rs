@@ -86,6 +86,9 @@ impl Lookup for AttachLookup {
     // The lookup runs at once, like that of a submission.
     const AT_ONCE: bool = true;
 
+    // The database may be away, or this master at its end: the job goes on, and the next master knows it.
+    const CLOSES: bool = true;
+
     async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
         known(from, &self.0.key).await
     }

@@ -45,7 +45,7 @@ impl Submitter {
 
 /// Result of a task.
 #[derive(Debug)]
-pub struct Done {
+pub struct TaskOutcome {
     /// Index of its key.
     pub index: usize,
     /// Row, or the reason why it has none.
@@ -88,7 +88,7 @@ impl Arrays {
     ///
     /// # Errors
     /// If the array cannot be submitted, or its files cannot be written.
-    pub fn run(&self, keys: &[&str], mut each: impl FnMut(Done) -> bool) -> Result<()> {
+    pub fn run(&self, keys: &[&str], mut each: impl FnMut(TaskOutcome) -> bool) -> Result<()> {
         for (turn, some) in keys.chunks(ARRAY).enumerate() {
             let folder = self.folder.join(turn.to_string());
             let mut submission = self.submit(&folder, some)?;
@@ -98,7 +98,7 @@ impl Arrays {
                 let mut wanted = true;
                 outstanding.retain(|task| {
                     let Some((row, took)) = row(&folder, *task, some[*task]) else { return true };
-                    wanted &= each(Done { index: turn * ARRAY + task, row: Ok(row), took });
+                    wanted &= each(TaskOutcome { index: turn * ARRAY + task, row: Ok(row), took });
                     false
                 });
                 if !wanted {
@@ -115,7 +115,7 @@ impl Arrays {
             }
             for task in outstanding {
                 let row = Err(self.reason(&folder, task));
-                if !each(Done { index: turn * ARRAY + task, row, took: Duration::ZERO }) {
+                if !each(TaskOutcome { index: turn * ARRAY + task, row, took: Duration::ZERO }) {
                     return Ok(());
                 }
             }

@@ -105,6 +105,7 @@ fn bytes_arrive_once_and_in_order_in_all_interleavings() {
             reader.release(read.len() as u64);
         }
         assert_eq!(read, TEXT);
+        // A panic of the other thread ends the test.
         writes.join().expect("it ends");
     });
 }
@@ -119,6 +120,7 @@ fn a_waiting_side_is_woken_or_sees_the_change_in_all_interleavings() {
         });
         reader.reader_waits();
         let sees = reader.tail() > 0;
+        // A panic of the other thread ends the test.
         assert!(writes.join().expect("it ends") || sees, "the reader waits for ever");
     });
     loom::model(|| {
@@ -130,6 +132,7 @@ fn a_waiting_side_is_woken_or_sees_the_change_in_all_interleavings() {
         });
         writer.writer_waits();
         let sees = writer.room() > 0;
+        // A panic of the other thread ends the test.
         assert!(reads.join().expect("it ends") || sees, "the writer waits for ever");
     });
 }

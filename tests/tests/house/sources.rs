@@ -5,20 +5,19 @@ use crate::lexer::{Line, lines, words};
 /// Most lines of a source: enough for a module with its tests, and few enough to read at once.
 const LINE_LIMIT: usize = 400;
 
-/// Tests with a sleep that does not wait for a condition, and the reason.
-const SLEEPERS: [(&str, &str); 12] = [
+/// Tests, or directories of tests, with a sleep that does not wait for a condition, and the reason.
+const SLEEPERS: [(&str, &str); 11] = [
     ("tests/src/until.rs", "looks again and again, with a limit: how the other tests wait for what reports no event"),
     ("tests/src/bin/limo-workload.rs", "a program whose work is to take its time"),
     ("tests/tests/e2e/master_crash.rs", "chooses the random instant of a kill"),
     ("tests/tests/e2e/node_crash.rs", "chooses the random instant of a kill"),
     ("tests/src/bin/limo-hostile.rs", "a program that goes on for a given time"),
-    ("tests/tests/adversity/failures.rs", "chooses how long a failure lasts"),
-    ("tests/tests/adversity/hostile.rs", "chooses how long an attack lasts"),
-    ("tests/tests/adversity/probes.rs", "looks at a steady rate for as long as the run lasts"),
+    ("tests/tests/adversity/", "chooses how long failures and attacks last, and looks at a steady rate"),
+    ("tests/tests/faults/", "chooses how long failures last, and delays bytes as a lossy network does"),
     ("tests/tests/statements/life.rs", "chooses how long a failure lasts, and when the next thing happens"),
     ("tests/tests/statements/looks.rs", "looks at a steady rate for as long as the run lasts"),
     ("tests/tests/owners/main.rs", "chooses when owners come and how long failures last"),
-    ("tests/tests/e2e/torrent.rs", "writes at a steady rate, so that bytes are under way at each kill"),
+    ("tests/src/torrent.rs", "writes at a steady rate, so that bytes are under way at each kill"),
 ];
 
 /// Sources that rename files themselves, and the reason. All others use `limo_files::replace`.
@@ -127,7 +126,7 @@ pub fn ignored_tests(source: &Source) -> Vec<String> {
 }
 
 pub fn sleeping_tests(source: &Source) -> Vec<String> {
-    if SLEEPERS.iter().any(|(path, _)| *path == source.path) {
+    if SLEEPERS.iter().any(|(path, _)| source.path.starts_with(path)) {
         return Vec::new();
     }
     // Without an argument, `sleep()` is another function, or the name of a test.

@@ -12,6 +12,7 @@ use crate::predictor::{Loaded, Model};
 #[async_trait]
 impl Database for Disk {
     async fn job_of_key(&self, key: &SubmissionKey) -> anyhow::Result<Option<(JobId, u32)>> {
+        self.unreadable.map_or(Ok(()), |reason| Err(anyhow::anyhow!(reason)))?;
         Ok(self.keys.get(key).copied())
     }
 

@@ -100,6 +100,8 @@ struct Disk {
     trains_on: Vec<FinishedJob>,
     /// Reason why nothing can be written.
     read_only: Option<String>,
+    /// Reason why submissions cannot be looked up.
+    unreadable: Option<&'static str>,
 }
 
 impl Disk {

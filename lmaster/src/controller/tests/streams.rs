@@ -110,6 +110,23 @@ fn a_returning_client_continues_at_its_offset() {
     assert!(it.bench.orders(it.node).is_empty(), "it is not given up any more");
 }
 
+/// A refusal would end a client whose job goes on.
+#[test]
+fn a_returning_client_calls_again_if_its_job_cannot_be_looked_up() {
+    let mut it = running();
+    it.bench.input(Input::Gone(it.client));
+    it.bench.disk.unreadable = Some("the journal is closed");
+    let attach = ClientToMaster::Attach { job: JobId(9), key: [9; 16], stdout: 0, stderr: 0, more: Vec::new() };
+    let client = it.bench.client(7);
+    it.bench.say(client, attach.clone());
+    assert_eq!(it.bench.closed, [(client, "the journal is closed".to_owned())]);
+    assert!(it.bench.heard(client).is_empty());
+    it.bench.disk.unreadable = None;
+    let client = it.bench.client(7);
+    it.bench.say(client, attach);
+    assert_eq!(refusal(it.bench.heard(client).first()), "job 9 was not submitted by this client");
+}
+
 #[test]
 fn a_job_without_its_client_is_given_up() {
     let mut it = running();
