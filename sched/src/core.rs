@@ -3,6 +3,7 @@
 mod allowance;
 mod checkpoints;
 mod clock;
+mod draws;
 mod execute;
 mod groups;
 mod jobs;
@@ -37,6 +38,7 @@ use crate::refused::Refused;
 use crate::round::Round;
 use crate::state::{Array, Clock, Job, Node, Reliefs, Settings, State, Sums, Used};
 use crate::view::View;
+use draws::hidden_share;
 use execute::plan_once;
 pub use licences::LicenceUse;
 use stops::{releases, stops};
@@ -336,22 +338,6 @@ impl Core {
         self.cluster.index.idle
     }
 
-    /// Returns the believed draw of a node: its fresh reading or own draw, plus the estimates of jobs not in it.
-    pub fn node_draw(&self, node: NodeId) -> Power {
-        let hidden = |id: &JobId| hidden_share(self.cluster.state.jobs.get(*id)?, node).map(|(share, _)| share);
-        let jobs = self.cluster.jobs_on(node);
-        let own = self.node(node).map(|node| node.own).unwrap_or_default();
-        own + jobs.iter().filter_map(hidden).sum::<Power>()
-    }
-
-    /// Returns the expected draw of an unmeasured node: without jobs, and with the estimates of its jobs.
-    pub fn node_estimate(&self, node: NodeId) -> Power {
-        let expected = |id: &JobId| Some(self.cluster.state.jobs.get(*id)?.assignment()?.draw_on(node));
-        let still = self.node(node).map(|node| node.still_draw()).unwrap_or_default();
-        let held = self.node(node).map(|node| node.held_draw()).unwrap_or_default();
-        still + held + self.cluster.jobs_on(node).iter().filter_map(expected).sum::<Power>()
-    }
-
     /// Returns the energy of a node until `now`, and its cost for times with a known price (`None` without any).
     pub fn node_account(&self, node: NodeId, now: Time) -> (Energy, Option<Money>) {
         let Some(of) = self.node(node) else { return Default::default() };
@@ -387,11 +373,4 @@ impl Core {
     pub fn counter(&self) -> Option<&Counter> {
         self.cluster.state.spending.counter()
     }
-}
-
-/// Returns the draw of a job on a node that no reading shows, and the time since which it is not shown.
-fn hidden_share(job: &Job, node: NodeId) -> Option<(Power, Time)> {
-    let assignment = job.assignment().filter(|assignment| assignment.pending.is_zero())?;
-    let seen = job.running().is_some_and(|running| running.seen_on.contains(&node));
-    (!seen).then(|| (assignment.draw_on(node), assignment.hidden_since))
 }

@@ -114,19 +114,21 @@ impl Controller {
         let (jobs, waiting) = (jobs.clone(), waiting.clone());
         let core = &self.tx.core;
         let sums = core.sums();
+        let draws = core.node_draws();
+        let figures = |node: &Node| self.node_figures(node, draws.get(&node.id()).copied().unwrap_or_default());
         Figures {
             status: self.status(),
             jobs,
             waiting,
             ended: self.ended.0.clone(),
-            nodes: core.known_nodes().map(|node| self.node_figures(node)).collect(),
+            nodes: core.known_nodes().map(figures).collect(),
             limited: sums.limited,
             inside: sums.inside,
             intensity: self.signals.news.as_ref().and_then(|news| news.intensity),
         }
     }
 
-    fn node_figures(&self, node: &Node) -> NodeFigures {
+    fn node_figures(&self, node: &Node, draw: Power) -> NodeFigures {
         let (core, now) = (&self.tx.core, self.tx.now);
         let is_measured = node.is_measured(now, core.settings().options.stale_after);
         let cap =
@@ -134,7 +136,7 @@ impl Controller {
         NodeFigures {
             name: node.spec().name.clone(),
             state: states::of_node(node, now),
-            draw: core.node_draw(node.id()),
+            draw,
             source: match node.spec().meter {
                 Meter::Emulated => DrawSource::Emulated,
                 _ if is_measured => DrawSource::Measured,

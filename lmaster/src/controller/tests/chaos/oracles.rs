@@ -37,6 +37,10 @@ impl World {
                 assert!(is_counted, "the draw of attempt {attempt} of job {job} on {} is not counted", host.name);
             }
         }
+        let core = &self.bench.controller.tx.core;
+        for (node, draw) in core.node_draws() {
+            assert_eq!(draw, core.node_draw(node), "all draws together say something else about node {}", node.0);
+        }
     }
 
     fn is_counted(&self, name: &str, job: JobId, attempt: Attempt) -> bool {
