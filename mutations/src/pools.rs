@@ -32,7 +32,7 @@ pub mod htcondor {
     pub fn read(bytes: &[u8]) -> bool {
         let read = records(Cursor::new(bytes.to_vec()));
         let pieces = records(Pieces::of(bytes));
-        // Where a damaged gzip ends depends on the pieces.
+        // The error of a damaged gzip depends on the sizes of the pieces.
         if read.is_ok() || !bytes.starts_with(b"\x1f\x8b") {
             assert_eq!(format!("{read:?}"), format!("{pieces:?}"), "other records in pieces");
         }

@@ -23,7 +23,7 @@ pub mod swf {
         let options = if rules == 1 { Options::COMPAT_2017 } else { Options::default() };
         let read = load(Cursor::new(bytes.to_vec()), options);
         let pieces = load(Pieces::of(bytes), options);
-        // Where a damaged gzip ends depends on the pieces.
+        // The error of a damaged gzip depends on the sizes of the pieces.
         if read.is_ok() || !bytes.starts_with(b"\x1f\x8b") {
             assert_eq!(format!("{read:?}"), format!("{pieces:?}"), "another workload in pieces");
         }

@@ -30,7 +30,7 @@ pub fn refusal_of_ipmi(printed: &str) -> Option<u8> {
 /// Returns the draw at `pointer` (RFC 6901) in an answer of Redfish or of a Shelly plug.
 ///
 /// # Errors
-/// [`JsonError`] if there is no number of watts.
+/// [`JsonError`] if the number of watts is missing.
 pub fn of_json(answer: &Value, pointer: &str) -> Result<Power, JsonError> {
     Answer { url: "http://device", value: answer, hint: "no watts" }.watts(pointer)
 }
@@ -38,7 +38,7 @@ pub fn of_json(answer: &Value, pointer: &str) -> Result<Power, JsonError> {
 /// Returns the draw in an answer of a Tasmota plug, of the channel that counts from 1.
 ///
 /// # Errors
-/// [`JsonError`] if there is no such channel, or no number of watts.
+/// [`JsonError`] if the channel or its number of watts is missing.
 pub fn of_tasmota(answer: &Value, channel: Option<u32>) -> Result<Power, JsonError> {
     tasmota::draw("http://plug/cm", answer, channel)
 }

@@ -54,7 +54,7 @@ struct Outcome {
 /// Builds the program, runs it, and prints a line for each reader.
 ///
 /// # Errors
-/// If there is no nightly toolchain, a reader is unknown, or there is a finding.
+/// If the nightly toolchain is missing, a reader is unknown, or an input breaks a guarantee.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let chosen = chosen(&arguments.targets)?;
     let place = target_dir()?.join("fuzz");

@@ -27,7 +27,7 @@ const SKIPPED: [(&str, &str); 3] = [
 /// Runs the tests; prints a line for each crate, and those that were skipped.
 ///
 /// # Errors
-/// If there is no nightly toolchain, or a test fails.
+/// If the nightly toolchain is missing, or a test fails.
 pub fn run() -> Result<()> {
     let mut failed = Vec::new();
     for (name, arguments) in ADDRESS {

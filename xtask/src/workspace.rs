@@ -31,7 +31,7 @@ pub fn nightly(arguments: &[&str]) -> Result<Command> {
     command.current_dir(root()?);
     let output = Command::new("rustup").args(["run", "nightly", "rustc", "--version"]).output();
     let is_there = output.is_ok_and(|output| output.status.success());
-    ensure!(is_there, "there is no nightly toolchain: install it by `rustup toolchain install nightly`");
+    ensure!(is_there, "the nightly toolchain is missing: install it by `rustup toolchain install nightly`");
     command.args(arguments);
     Ok(command)
 }

@@ -14,8 +14,7 @@ pub trait Lookup: Debug + Send + Sync + 'static {
     /// True if the answer is read at once, without waiting for the running commit.
     const AT_ONCE: bool = false;
 
-    /// True if the connection is closed when there is no answer, because a refusal would end a client that can call
-    /// again.
+    /// True if a failure closes the connection instead of refusing: a refusal would end a client that can call again.
     const CLOSES: bool = false;
 
     /// Reads the answer.
@@ -120,7 +119,7 @@ impl Reply {
         self.0.changes_something()
     }
 
-    /// Returns true if the connection is closed when there is no answer.
+    /// Returns true if a failure closes the connection.
     pub(super) fn closes(&self) -> bool {
         self.0.closes()
     }

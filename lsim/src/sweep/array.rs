@@ -110,7 +110,7 @@ impl Arrays {
                 thread::sleep(PAUSE);
             }
             if outstanding.is_empty() {
-                // Small files that the next run removes otherwise.
+                // If this fails, the next run removes them.
                 let _ = fs::remove_dir_all(&folder);
             }
             for task in outstanding {
@@ -183,7 +183,7 @@ pub fn leftovers(out: &Path) -> Vec<Row> {
     let outputs =
         turns.iter().flat_map(|turn| entries(turn)).filter(|path| path.extension().is_some_and(|of| of == "out"));
     let rows = outputs.filter_map(|path| Row::read(last_line(&path)?.as_str())).collect();
-    // What stays is removed by a later run.
+    // A later run removes the rest.
     let _ = fs::remove_dir_all(&folder);
     rows
 }

@@ -9,7 +9,7 @@ use limo_tests::{LIMIT, finish, finish_within, until};
 use crate::relay::Network;
 use crate::site::Site;
 
-/// Longest time until a client says that there is no master: it waits 10 s for the greeting, or 15 s for a sign of life.
+/// Longest time until a client reports that its master is away: it waits 10 s for the greeting, or 15 s for a sign of life.
 const ANSWER: Duration = Duration::from_secs(20);
 
 fn clusters() -> impl Iterator<Item = Site> {

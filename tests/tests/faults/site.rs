@@ -59,8 +59,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// Starts two masters with their journal on a server, the first of which gets the lease, and nodes with `cores` cores
-    /// each. Skips the rest of the test if there is no PostgreSQL.
+    /// Starts two masters with their journal on a server, and nodes with `cores` cores each. The first master gets the
+    /// lease. Skips the rest of the test if PostgreSQL is missing.
     pub fn on_server(nodes: usize, cores: u32) -> Option<Self> {
         let dir = directory();
         let server = PostgresServer::for_test(&dir.path().join("pg"))?;
@@ -159,7 +159,7 @@ impl Site {
         self.masters[index].start();
     }
 
-    /// Returns the master that leads; `None` if there is none, or it does not answer.
+    /// Returns the master that leads, if one does and answers.
     pub fn leader(&self) -> Option<usize> {
         (0..self.masters.len())
             .find(|index| self.masters[*index].is_started() && self.log(*index).contains("listening"))
