@@ -85,7 +85,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     });
     let failures = failures.into_inner().unwrap_or_default();
     if !failures.is_empty() {
-        bail!("findings in {}: put each file into mutations/regressions/TARGET and repair it", failures.join(", "));
+        bail!("failed: {}. Put the file of each finding into mutations/regressions/TARGET", failures.join(", "));
     }
     Ok(())
 }
@@ -126,8 +126,6 @@ fn fuzz(target: &Target, program: &Path, place: &Path, end: &str) -> Result<Outc
     for (index, seed) in (target.seeds)().iter().enumerate() {
         fs::write(seeds.join(index.to_string()), seed).context("cannot write a seed")?;
     }
-    let dictionary = place.join(format!("{name}.dict"));
-    fs::write(&dictionary, dictionary_of(target.words)).context("cannot write a dictionary")?;
     let log = place.join(format!("{name}.log"));
     let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut command = Command::new(program);
@@ -137,7 +135,13 @@ fn fuzz(target: &Target, program: &Path, place: &Path, end: &str) -> Result<Outc
         command.arg(regressions);
     }
     command.args(LIMITS).arg(end).arg("-print_final_stats=1");
-    command.arg(format!("-dict={}", dictionary.display())).arg(format!("-artifact_prefix={}/", findings.display()));
+    command.arg(format!("-artifact_prefix={}/", findings.display()));
+    // libFuzzer refuses an empty dictionary.
+    if !target.words.is_empty() {
+        let dictionary = place.join(format!("{name}.dict"));
+        fs::write(&dictionary, dictionary_of(target.words)).context("cannot write a dictionary")?;
+        command.arg(format!("-dict={}", dictionary.display()));
+    }
     let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output).status();
     let status = status.with_context(|| format!("cannot run {}", program.display()))?;
     let outcome = outcome(&String::from_utf8_lossy(&fs::read(&log).context("cannot read the log")?));
