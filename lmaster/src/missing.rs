@@ -1,13 +1,16 @@
 //! Unreachable nodes in reports.
 
+use std::cell::LazyCell;
+
 use limo_model::Time;
 use limo_proto::{UNREACHABLE_LIMIT, UnreachableReport};
 use limo_sched::{Assignment, Core, Node};
 
 /// Returns unreachable nodes that have jobs or held draw.
 pub fn nodes(core: &Core) -> Vec<UnreachableReport> {
+    let occupants = LazyCell::new(|| core.occupants());
     let report = |node: &Node| {
-        let jobs = if node.is_connected() { Vec::new() } else { core.jobs_on(node.id()) };
+        let jobs = if node.is_connected() { &[] } else { occupants.of(node.id()) };
         (!jobs.is_empty() || !node.held().is_empty()).then(|| UnreachableReport {
             name: node.spec().name.clone(),
             since: node.away_since().map(|at| core.clock().shown(at)),

@@ -247,9 +247,9 @@ fn command(argv: &[Vec<u8>]) -> String {
     text.chars().take(COMMAND_LIMIT).chain(['…']).collect()
 }
 
-pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
+/// Reports a node with these active jobs.
+pub fn node(core: &Core, (node, jobs): (&Node, &[JobId]), now: Time) -> NodeReport {
     let spec = node.spec();
-    let jobs = core.jobs_on(node.id());
     let is_on = |job: &JobId, id: UnitId| {
         let of = core.job(*job).and_then(|job| job.assignment());
         of.is_some_and(|of| of.placement.iter().flat_map(|part| part.units()).any(|unit| unit == id))
@@ -264,7 +264,7 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         caps: unit.caps,
         jobs: jobs.iter().copied().filter(|job| is_on(job, id)).collect(),
     };
-    let (energy, cost) = core.node_account(node.id(), now);
+    let (energy, cost) = core.account_with(node.id(), jobs, now);
     let slept = node.slept(now);
     NodeReport {
         name: spec.name.clone(),
@@ -275,7 +275,7 @@ pub fn node(core: &Core, node: &Node, now: Time) -> NodeReport {
         memory: spec.memory,
         memory_used: core.memory_used(node.id()),
         idle: spec.idle,
-        draw: core.node_draw(node.id()),
+        draw: core.draw_with(node.id(), jobs),
         measured: node.is_measured(now, core.settings().options.stale_after),
         meter: spec.meter,
         energy,

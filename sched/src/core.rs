@@ -22,8 +22,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use limo_model::{
-    Curve, Energy, JobId, Memory, Money, NodeId, Power, Preset, Price, Request, Reservation, Standing, Time, UnitId,
-    Variation,
+    Curve, JobId, Memory, NodeId, Power, Preset, Price, Request, Reservation, Standing, Time, UnitId, Variation,
 };
 
 use crate::apply;
@@ -38,7 +37,6 @@ use crate::refused::Refused;
 use crate::round::Round;
 use crate::state::{Array, Clock, Job, Node, Reliefs, Settings, State, Sums, Used};
 use crate::view::View;
-use draws::hidden_share;
 use execute::plan_once;
 pub use licences::LicenceUse;
 use stops::{releases, stops};
@@ -338,22 +336,6 @@ impl Core {
         self.cluster.index.idle
     }
 
-    /// Returns the energy of a node until `now`, and its cost for times with a known price (`None` without any).
-    pub fn node_account(&self, node: NodeId, now: Time) -> (Energy, Option<Money>) {
-        let Some(of) = self.node(node) else { return Default::default() };
-        let prices = self.prices();
-        let mut bill = of.bill;
-        bill.add(of.own, of.since, now, prices);
-        for job in self.cluster.jobs_on(node) {
-            if let Some((share, since)) = self.cluster.state.jobs.get(job).and_then(|job| hidden_share(job, node)) {
-                bill.add(share, since, now, prices);
-            }
-        }
-        let at = node.0 as usize;
-        let (energy, cost) = (self.cluster.state.job_energy.of(at), self.cluster.state.job_cost.of(at));
-        (bill.energy() + Energy::from_mj(energy), bill.cost().map(|own| own + Money::from_micro(cost)))
-    }
-
     /// Returns the cores of a unit that jobs have.
     pub fn cores_used(&self, unit: UnitId) -> u32 {
         self.cluster.index.cores_used(unit)
@@ -362,11 +344,6 @@ impl Core {
     /// Returns the memory of a node that jobs have.
     pub fn memory_used(&self, node: NodeId) -> Memory {
         self.cluster.index.classes.memory_used(node)
-    }
-
-    /// Returns the starting and running jobs with a part on the node, in order.
-    pub fn jobs_on(&self, node: NodeId) -> Vec<JobId> {
-        self.cluster.jobs_on(node)
     }
 
     /// Returns the account of the current budget: energy released, consumed and reserved so far.

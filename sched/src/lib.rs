@@ -34,6 +34,7 @@ pub use account::Bill;
 pub use core::{Core, LicenceUse};
 pub use event::Event;
 pub use explain::{PlannedPlace, PlannedStart, Possibility, Prospect, possibilities};
+pub use index::Occupants;
 pub use offer::OnHardware;
 pub use options::{
     Allocation, Horizon, Knowledge, ListBy, ListOptions, MarginRule, Options, PoolOptions, PoolRank, Preempt,

@@ -114,8 +114,8 @@ impl Controller {
         let (jobs, waiting) = (jobs.clone(), waiting.clone());
         let core = &self.tx.core;
         let sums = core.sums();
-        let draws = core.node_draws();
-        let figures = |node: &Node| self.node_figures(node, draws.get(&node.id()).copied().unwrap_or_default());
+        let occupants = core.occupants();
+        let figures = |node: &Node| self.node_figures(node, core.draw_with(node.id(), occupants.of(node.id())));
         Figures {
             status: self.status(),
             jobs,

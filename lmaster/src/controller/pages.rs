@@ -261,10 +261,10 @@ impl Controller {
         }
     }
 
-    /// Returns a node as clients see it.
-    pub(super) fn node_report(&self, node: &Node) -> NodeReport {
+    /// Returns a node with these active jobs as clients see it.
+    pub(super) fn node_report(&self, node: &Node, jobs: &[JobId]) -> NodeReport {
         let containment = self.nodes.containment(node.id());
-        let report = report::node(&self.tx.core, node, self.tx.now);
+        let report = report::node(&self.tx.core, (node, jobs), self.tx.now);
         let reason =
             report.reason.clone().or_else(|| self.reboot_in_words(node.id())).or_else(|| self.without_owner(node.id()));
         NodeReport { containment, reason, ..report }
@@ -274,11 +274,12 @@ impl Controller {
     fn more_nodes(&self, from: u32, made: &mut Answer) -> Option<u32> {
         let Answer::Nodes(made) = made else { return None };
         let mut size = made.iter().map(encoded_len).sum::<usize>();
+        let occupants = self.tx.core.occupants();
         for node in self.tx.core.known_nodes().filter(|node| node.id().0 >= from) {
             if size > PAGE {
                 return Some(node.id().0);
             }
-            let report = self.node_report(node);
+            let report = self.node_report(node, occupants.of(node.id()));
             size += encoded_len(&report);
             made.push(report);
         }

@@ -111,7 +111,7 @@ impl Controller {
 
     fn detail(&mut self, client: PeerId, node: NodeId, probe: Result<String, String>) {
         let Some(node) = self.tx.core.node(node) else { return };
-        let report = self.node_report(node);
+        let report = self.node_report(node, &self.tx.core.jobs_on(node.id()));
         self.say(client, Answer::Node(Box::new(NodeDetail { report, probe })));
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use blocked::Blocked;
 pub(crate) use classes::{Class, Classes};
 pub(crate) use groups::{GroupDraws, GroupRooms, KeptRoom};
 pub(crate) use licences::{LicenceLine, LicenceLines, Turn, licences_of, turn};
-pub(crate) use occupants::Occupants;
+pub use occupants::Occupants;
 pub(crate) use payers::{PayerSums, Payers};
 pub(crate) use plan_cache::{Gains, HeadReservation, PlanCache};
 pub(crate) use pool::{PoolCell, PoolIndex, PoolKey};

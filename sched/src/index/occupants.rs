@@ -2,9 +2,10 @@
 
 use limo_model::{JobId, NodeId};
 
-/// The active jobs of nodes with a meter or with owners who evict: readings and owners need them.
+/// The active jobs of nodes. The index has those of nodes with a meter or with owners who evict: readings and owners need
+/// them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Occupants {
+pub struct Occupants {
     /// By node, in order.
     jobs: Vec<Vec<JobId>>,
 }
@@ -16,7 +17,7 @@ impl Occupants {
     }
 
     /// Adds a job to a node, if the node does not have it.
-    pub fn insert(&mut self, node: NodeId, job: JobId) {
+    pub(crate) fn insert(&mut self, node: NodeId, job: JobId) {
         let at = node.0 as usize;
         if at >= self.jobs.len() {
             self.jobs.resize(at + 1, Vec::new());
@@ -27,7 +28,7 @@ impl Occupants {
     }
 
     /// Removes a job from a node, if the node has it.
-    pub fn remove(&mut self, node: NodeId, job: JobId) {
+    pub(crate) fn remove(&mut self, node: NodeId, job: JobId) {
         let Some(jobs) = self.jobs.get_mut(node.0 as usize) else { return };
         if let Ok(place) = jobs.binary_search(&job) {
             jobs.remove(place);
@@ -36,7 +37,7 @@ impl Occupants {
 
     /// Returns true if all nodes have the same jobs.
     #[cfg(debug_assertions)]
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         let count = self.jobs.len().max(other.jobs.len());
         (0..).map(NodeId).take(count).all(|node| self.of(node) == other.of(node))
     }

@@ -38,8 +38,9 @@ impl World {
             }
         }
         let core = &self.bench.controller.tx.core;
-        for (node, draw) in core.node_draws() {
-            assert_eq!(draw, core.node_draw(node), "all draws together say something else about node {}", node.0);
+        let occupants = core.occupants();
+        for node in core.known_nodes().map(|node| node.id()) {
+            assert_eq!(occupants.of(node), core.jobs_on(node), "the pass over all jobs differs for node {}", node.0);
         }
     }
 
