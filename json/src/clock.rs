@@ -2,6 +2,8 @@
 //!
 //! A [`Clock`] is one instant and one zone, so that everything in one command agrees on the meaning of "today".
 
+use std::{env, fs};
+
 use jiff::civil;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -36,10 +38,18 @@ pub enum TimeError {
     TooManyDays { begin: String, end: String },
 }
 
+/// Returns the zone that `TZ` or the system names. Without `TZ` the file of the system is read by its own name:
+/// [`TimeZone::system`] first lists all zones of the machine, which takes longer than most commands.
+fn zone() -> TimeZone {
+    let file = if env::var_os("TZ").is_none() { fs::read("/etc/localtime").ok() } else { None };
+    let zone = file.and_then(|file| TimeZone::tzif("", &file).ok());
+    zone.unwrap_or_else(TimeZone::system)
+}
+
 impl Clock {
     /// Returns the current time in the zone that `TZ` or the system names.
     pub fn system() -> Self {
-        Self::new(Time::from_unix_ms(Timestamp::now().as_millisecond()), TimeZone::system())
+        Self::new(Time::from_unix_ms(Timestamp::now().as_millisecond()), zone())
     }
 
     /// Makes a clock from a time and a zone, for tests and for records of other machines.
@@ -229,6 +239,14 @@ mod tests {
 
     fn refused(text: &str) -> String {
         clock().parse(text).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn the_zone_is_that_of_the_system() {
+        for time in ["2026-01-15T12:00:00Z", "2026-07-15T12:00:00Z"] {
+            let time: Timestamp = time.parse().expect("a time");
+            assert_eq!(zone().to_offset(time), TimeZone::system().to_offset(time));
+        }
     }
 
     #[test]
