@@ -1,6 +1,7 @@
 //! `scancel`: ends jobs, or sends them a signal.
 
 use limo_client::{Clock, Failure, Master, Selectors, exit, parse_signal, tell};
+use limo_model::{JobId, parse_step};
 use limo_proto::{JobFilter, JobState, Selection, Selector};
 
 use crate::call::{Call, FAILED};
@@ -83,9 +84,13 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
     let mut which = Vec::new();
     let mut code = exit::DONE;
     for job in operands.iter().flat_map(|word| job_list(word)) {
-        match job.parse::<Selectors>() {
-            Ok(selectors) => which.push((job.to_owned(), selectors.0)),
-            Err(_) => {
+        let selectors = match parse_step(job) {
+            Some((of, number)) => step(&master, of, number).await?,
+            None => job.parse::<Selectors>().ok().map(|selectors| selectors.0),
+        };
+        match selectors {
+            Some(selectors) => which.push((job.to_owned(), selectors)),
+            None => {
                 tell(&format!("scancel: error: Invalid job id {job}\n"));
                 code = FAILED;
             }
@@ -97,8 +102,8 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         if named.is_empty() && !operands.is_empty() {
             return Ok(code);
         }
-        of_accounts(&master, (&accounting, &named), filter, signal).await?;
-        return Ok(code);
+        let ended = of_accounts(&master, (&accounting, &named), filter, signal).await?;
+        return Ok(code.max(ended));
     }
     let all: Vec<Selector> = which.iter().flat_map(|(_, selectors)| selectors.clone()).collect();
     if which.is_empty() && !operands.is_empty() {
@@ -113,44 +118,62 @@ pub async fn run(call: Call) -> Result<u8, Failure> {
         Err(_) => {}
     }
     // One of them is over or unknown; the others are to end.
-    for (job, selectors) in which {
-        if let Err(error) = master.cancel(Selection { which: selectors.clone(), filter: filter.clone() }, signal).await
-        {
-            if error.is_absence() {
-                return Err(error.into());
-            }
-            if let Some(reason) = complaint(&selectors, &master, &error.to_string()).await? {
-                tell(&format!("scancel: error: Kill job error on job id {job}: {reason}\n"));
-                code = FAILED;
-            }
+    Ok(code.max(one_by_one(&master, &which, (&filter, signal)).await?))
+}
+
+/// Returns a step, if it exists.
+async fn step(master: &Master, job: JobId, number: u32) -> Result<Option<Vec<Selector>>, Failure> {
+    match master.session().await?.step(job, number).await {
+        Ok(step) => Ok(Some(vec![Selector::Job(step.job)])),
+        Err(error) if error.is_absence() => Err(error.into()),
+        Err(_) => Ok(None),
+    }
+}
+
+/// Ends jobs, each by a request of its own, and tells about those that the master refused. Returns the exit code.
+async fn one_by_one(
+    master: &Master,
+    jobs: &[(String, Vec<Selector>)],
+    (filter, signal): (&JobFilter, Option<i32>),
+) -> Result<u8, Failure> {
+    let mut code = exit::DONE;
+    for (job, selectors) in jobs {
+        let Err(error) = master.cancel(Selection { which: selectors.clone(), filter: filter.clone() }, signal).await
+        else {
+            continue;
+        };
+        if error.is_absence() {
+            return Err(error.into());
+        }
+        if let Some(reason) = complaint(selectors, master, &error.to_string()).await? {
+            tell(&format!("scancel: error: Kill job error on job id {job}: {reason}\n"));
+            code = FAILED;
         }
     }
     Ok(code)
 }
 
-/// Ends the jobs of accounts and QOS: those which are named, or all. Jobs that end meanwhile need no cancelling.
+/// Ends the jobs of accounts and QOS: those which are named, or all. Returns the exit code.
 async fn of_accounts(
     master: &Master,
     (accounting, named): (&Accounting, &[Selectors]),
     filter: JobFilter,
     signal: Option<i32>,
-) -> Result<(), Failure> {
+) -> Result<u8, Failure> {
     let clock = Clock::system();
     let mut jobs = master.session().await?.jobs(filter, 0).await?;
     jobs.retain(|job| accounting.passes(&View { job, clock: &clock }) && (named.is_empty() || is_named(named, job)));
-    let numbers: Vec<Selector> = jobs.iter().map(|job| Selector::Job(job.job)).collect();
-    for some in numbers.chunks(AT_ONCE) {
-        if let Err(error) = master.cancel(Selection::from(some.to_vec()), signal).await {
-            if error.is_absence() {
-                return Err(error.into());
-            }
-            for one in some {
-                // A job that is over is refused.
-                let _ = master.cancel(Selection::from(vec![one.clone()]), signal).await;
-            }
+    let jobs: Vec<_> = jobs.iter().map(|job| (job.job.to_string(), vec![Selector::Job(job.job)])).collect();
+    let mut code = exit::DONE;
+    for some in jobs.chunks(AT_ONCE) {
+        let which: Vec<Selector> = some.iter().flat_map(|(_, selectors)| selectors.clone()).collect();
+        match master.cancel(Selection::from(which), signal).await {
+            Ok(_) => {}
+            Err(error) if error.is_absence() => return Err(error.into()),
+            Err(_) => code = code.max(one_by_one(master, some, (&JobFilter::default(), signal)).await?),
         }
     }
-    Ok(())
+    Ok(code)
 }
 
 /// Returns the complaint about a job that could not be ended; `None` if it is over or unknown, which scancel does not mind.

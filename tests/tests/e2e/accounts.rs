@@ -2,12 +2,13 @@
 //! Slurm's words for them.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use limo_tests::{Cluster, Ran, Setup, Submitter, finish, until};
+use limo_tests::{Cluster, Person, Setup, Submitter, until};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::slurm::slurm;
 
 fn await_reason(submitter: &Submitter, job: u64, expected: &str) {
     until(&format!("job {job} waits: {expected}"), || (submitter.job(job)["wait_reason"] == expected).then_some(()));
@@ -15,15 +16,6 @@ fn await_reason(submitter: &Submitter, job: u64, expected: &str) {
 
 fn await_running(submitter: &Submitter, job: u64) {
     until(&format!("job {job} runs"), || (submitter.state(job) == "running").then_some(()));
-}
-
-/// Runs a command of Slurm.
-fn slurm(submitter: &Submitter, line: &[&str]) -> Ran {
-    let link = submitter.path(line[0]);
-    if !link.exists() {
-        symlink(limo_tests::programs::path("lslurm"), &link).expect("a link");
-    }
-    finish(submitter.command_of(&link, &line[1..]).spawn().expect("a program that is built"))
 }
 
 /// A cluster of two nodes with two cores each, and the file of its settings.
@@ -169,6 +161,12 @@ fn commands_of_slurm_name_accounts_and_qos() {
     run(&["scancel", "-A", "closed"]);
     run(&["scancel", "-q", "urgent", &by_account]);
     assert_eq!(sorted(numbers(&[])), all, "no job is both");
+    if let Some(other) = Person::of(submitter, "daemon", &["lslurm"]) {
+        let ran = other.run("lslurm", &["scancel", "-A", "physics"]);
+        let told = |job: &String| ran.stderr.contains(&format!("scancel: error: Kill job error on job id {job}: "));
+        assert!(ran.code == Some(1) && [&running, &by_qos, &by_account].into_iter().all(told), "{ran:?}");
+        assert_eq!(sorted(numbers(&[])), all, "jobs of another user stay");
+    }
     run(&["scancel", "-q", "urgent"]);
     until("only the job of the other QOS is left", || (numbers(&[]) == format!("{by_account}\n")).then_some(()));
     run(&["scancel", "-A", "physics"]);

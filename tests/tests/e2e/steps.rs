@@ -17,6 +17,7 @@ fn script(submitter: &Submitter, name: &str, text: &str) {
         ("sbatch", "lslurm"),
         ("salloc", "lslurm"),
         ("squeue", "lslurm"),
+        ("scancel", "lslurm"),
         ("sattach", "lslurm"),
     ] {
         if !bin.join(name).exists() {
@@ -252,6 +253,22 @@ fn running_steps_are_listed_and_taken_over() {
     let ran = finish(attached);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(5), "out\n"), "{}", ran.stderr);
     assert_eq!(list(&["-h"]).succeeded(), "");
+    fs::write(submitter.path("over"), "").expect("written");
+    assert_eq!(submitter.wait(job), Some(0));
+}
+
+#[test]
+fn scancel_ends_a_step_and_not_its_job() {
+    let cluster = Setup::nodes(1, 2).start();
+    let submitter = cluster.submitter();
+    script(submitter, "job.sh", "lrun -n 1 sleep 1000; echo $? >code; until [ -e over ]; do sleep 0.01; done\n");
+    let job = submitter.detach(&["--batch", "./job.sh"]);
+    until("the step runs", || (slurm(submitter, &["squeue", "-s", "-h", "-o", "%i"]).stdout == "1.0\n").then_some(()));
+    let none = slurm(submitter, &["scancel", "1.7"]);
+    assert_eq!((none.code, none.stderr.as_str()), (Some(1), "scancel: error: Invalid job id 1.7\n"));
+    slurm(submitter, &["scancel", "1.0"]).succeeded();
+    until("the script goes on", || submitter.path("code").exists().then_some(()));
+    assert_eq!(submitter.state(job), "running");
     fs::write(submitter.path("over"), "").expect("written");
     assert_eq!(submitter.wait(job), Some(0));
 }
