@@ -2,10 +2,11 @@
 //! and with the figures of other programs, measured alternately in the same run, because the speed of a machine varies.
 //! The benchmark is not a test: it prints a missed target without failing.
 //!
-//! [`crowd`], [`idle`] and [`page`] have nodes without machines, [`submissions`] a master without nodes, [`commands`] whole clusters.
+//! [`crowd`], [`idle`] and [`page`] have nodes without machines, [`submissions`] and [`compat`] a master without nodes, [`commands`] whole clusters.
 
 mod caller;
 mod commands;
+mod compat;
 mod crowd;
 mod figure;
 mod idle;
@@ -69,6 +70,8 @@ enum Name {
     Idle,
     /// The page with 10,000 nodes and 100,000 jobs
     Page,
+    /// Slurm's commands beside Limo's
+    Compat,
     /// Acknowledged jobs that survive a crash
     Survive,
 }
@@ -149,6 +152,7 @@ async fn measure(site: &Site, name: Name) -> Result<Part> {
         Name::Round => crowd::round(site).await,
         Name::Idle => idle::idle(site).await,
         Name::Page => page::page(site).await,
+        Name::Compat => compat::compat(site).await,
         Name::Survive => submissions::survive(site).await,
     }
 }

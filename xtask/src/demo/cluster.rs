@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 use crate::workspace;
 
 /// Crates with programs that the demo uses.
-const PACKAGES: [&str; 7] = ["lmaster", "lslave", "lshepherd", "lrun", "lq", "lconf", "limo-tests"];
+const PACKAGES: [&str; 8] = ["lmaster", "lslave", "lshepherd", "lrun", "lq", "lconf", "lslurm", "limo-tests"];
 
 /// Longest time for a daemon to start or to end.
 const PATIENCE: Duration = Duration::from_secs(10);
