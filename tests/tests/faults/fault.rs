@@ -21,6 +21,10 @@ const LONG: Duration = Duration::from_secs(13);
 /// One of this number of faults is long.
 const LONG_ONES: u64 = 100;
 
+/// Disks of [`Site::disks`].
+const JOURNAL: usize = 0;
+const NODE: usize = 1;
+
 /// A way between two programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
@@ -53,6 +57,10 @@ pub enum Fault {
     EndDatabase,
     Break(Link, Broken),
     FillDisk(usize),
+    /// The kernel makes the disk of the journal read-only, as after an error of the hardware.
+    FailDiskOfJournal,
+    /// The same for the disk of the last node, which has this number.
+    FailDiskOfNode(usize),
 }
 
 impl fmt::Display for Fault {
@@ -64,9 +72,9 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The part of the cluster that a fault breaks. Two faults of one part exclude each other.
+/// A part of the cluster that faults break.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+enum Part {
     Master(usize),
     Node(usize),
     Shepherds,
@@ -102,7 +110,10 @@ impl Fault {
             7 => Self::KillClient,
             8 => Self::StopClient,
             9 if site.server.is_some() => [Self::KillDatabase, Self::StopDatabase, Self::EndDatabase][below(3)],
-            9 if site.disks.len() == 2 => Self::FillDisk(below(2)),
+            9 if site.disks.len() == 2 => {
+                [Self::FillDisk(JOURNAL), Self::FillDisk(NODE), Self::FailDiskOfJournal, Self::FailDiskOfNode(frail)]
+                    [below(4)]
+            }
             _ => {
                 let link = match below(if site.server.is_some() { 3 } else { 2 }) {
                     0 => Link::Clients(master),
@@ -129,15 +140,25 @@ impl Fault {
         (fault, if long && !steady { LONG } else { dice.up_to(SHORT) })
     }
 
-    pub fn part(self) -> Part {
+    /// Returns true if the faults break the same part of the cluster, so that they exclude each other.
+    pub fn excludes(self, other: Self) -> bool {
+        self.parts().iter().any(|part| other.parts().contains(part))
+    }
+
+    fn parts(self) -> Vec<Part> {
         match self {
-            Self::KillMaster(master) | Self::TerminateMaster(master) | Self::StopMaster(master) => Part::Master(master),
-            Self::KillNode(node) | Self::StopNode(node) => Part::Node(node),
-            Self::KillShepherds(_) => Part::Shepherds,
-            Self::KillClient | Self::StopClient => Part::Client,
-            Self::KillDatabase | Self::StopDatabase | Self::EndDatabase => Part::Database,
-            Self::Break(link, _) => Part::Link(link),
-            Self::FillDisk(disk) => Part::Disk(disk),
+            Self::KillMaster(master) | Self::TerminateMaster(master) | Self::StopMaster(master) => {
+                vec![Part::Master(master)]
+            }
+            Self::KillNode(node) | Self::StopNode(node) => vec![Part::Node(node)],
+            Self::KillShepherds(_) => vec![Part::Shepherds],
+            Self::KillClient | Self::StopClient => vec![Part::Client],
+            Self::KillDatabase | Self::StopDatabase | Self::EndDatabase => vec![Part::Database],
+            Self::Break(link, _) => vec![Part::Link(link)],
+            Self::FillDisk(disk) => vec![Part::Disk(disk)],
+            // Whoever uses the disk is killed, so that it can be mounted again.
+            Self::FailDiskOfJournal => vec![Part::Disk(JOURNAL), Part::Master(0)],
+            Self::FailDiskOfNode(node) => vec![Part::Disk(NODE), Part::Node(node), Part::Shepherds],
         }
     }
 
@@ -167,6 +188,8 @@ impl Fault {
                 (Broken::HalfOpen(way), relay) => relay.forget(way),
             },
             Self::FillDisk(disk) => site.disks[disk].fill(),
+            Self::FailDiskOfJournal => site.disks[JOURNAL].fail(),
+            Self::FailDiskOfNode(_) => site.disks[NODE].fail(),
         }
         Some(begun)
     }
@@ -201,8 +224,22 @@ impl Begun {
             Fault::StopDatabase => site.server().signal(Signal::SIGCONT).expect("it runs"),
             Fault::Break(link, _) => relay(site, link).set(Network::Whole),
             Fault::FillDisk(disk) => site.disks[disk].make_room(),
+            Fault::FailDiskOfJournal => {
+                site.kill(0);
+                repair(site, JOURNAL);
+            }
+            Fault::FailDiskOfNode(node) => {
+                site.kill_node(node);
+                kill_shepherds(&site.submitter.mark, &node_name(node));
+                repair(site, NODE);
+                site.start_node(node);
+            }
         }
     }
+}
+
+fn repair(site: &Site, disk: usize) {
+    until("no process uses the disk", || site.disks[disk].repair().then_some(()));
 }
 
 fn relay(site: &Site, link: Link) -> &Relay {

@@ -80,7 +80,7 @@ impl Run {
         let mut begun: Vec<Begun> = Vec::new();
         for _ in 0..=self.dice.below(AT_ONCE) {
             let (fault, time) = Fault::draw(site, &mut self.dice);
-            if begun.iter().any(|other| other.fault.part() == fault.part()) {
+            if begun.iter().any(|other| other.fault.excludes(fault)) {
                 continue;
             }
             if let Some(fault) = fault.begin(site, time) {

@@ -35,8 +35,7 @@ const MASTER: [&str; 10] = [
 /// Options of the nodes.
 const NODE: [&str; 2] = ["--heartbeat", "500ms"];
 
-/// Size of the disks of [`Site::disks`], in bytes: less than the kernel's memory for files, more than the journal of a
-/// run.
+/// Size of the disks of [`Site::disks`], in bytes: more than the journal of a run.
 const DISK: u64 = 256 << 20;
 
 pub struct Site {
@@ -52,7 +51,7 @@ pub struct Site {
     pub clients: Vec<Relay>,
     /// The ways of each node to each master.
     pub links: Vec<Vec<Relay>>,
-    /// Disks of the journal and of the last node, which tests fill. They are present with the journal in a file, if this
+    /// Disks of the journal and of the last node, which become full or fail. They are present with the journal in a file, if this
     /// process may mount them.
     pub disks: Vec<SmallDisk>,
     dir: TempDir,
@@ -69,7 +68,7 @@ impl Site {
 
     /// Starts a master with its journal in a file, and nodes with `cores` cores each.
     pub fn on_file(nodes: usize, cores: u32) -> Self {
-        let disks = [(); 2].iter().map_while(|()| SmallDisk::mount(DISK)).collect();
+        let disks = [(); 2].iter().map_while(|()| SmallDisk::mount_ext4(DISK)).collect();
         Self::start((directory(), None, disks), nodes, cores)
     }
 
