@@ -4,8 +4,7 @@
 //! together the next time, so one wake-up of the master serves many of them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use limo_proto::{Alive, Beat, ConnectionError, Frame, Heartbeat, Reader, Received, Sign, SignWriter};
 use serde::de::DeserializeOwned;
@@ -51,9 +50,8 @@ struct Overseen {
     beats: Option<Mutex<Heartbeat>>,
     /// Notified after a long silence.
     silent: Notify,
-    /// Number of the last ping.
-    number: AtomicU64,
-    waits: AtomicBool,
+    /// Number of the last ping, until it is answered.
+    ping: Mutex<Option<u64>>,
     at_once: SignWriter,
     /// Queue of the writer.
     sign: Sender<Sign>,
@@ -67,7 +65,7 @@ impl Overseen {
     }
 
     fn with_beats<T>(&self, of: impl FnOnce(&mut Heartbeat) -> T) -> Option<T> {
-        self.beats.as_ref().map(|beats| of(&mut beats.lock().unwrap_or_else(PoisonError::into_inner)))
+        self.beats.as_ref().map(|beats| of(&mut lock(beats)))
     }
 }
 
@@ -88,20 +86,20 @@ impl Signs {
     }
 
     fn answer(&self) {
-        let asked = std::mem::take(&mut *self.asked.lock().unwrap_or_else(PoisonError::into_inner));
+        let asked = std::mem::take(&mut *lock(&self.asked));
         // A stuck loop must not look alive.
         let is_stuck = self.alive.pulse.is_stuck(Instant::now());
         for line in asked {
-            line.waits.store(false, Ordering::Relaxed);
-            if !is_stuck {
-                line.say(Sign::Pong(line.number.load(Ordering::Relaxed)));
+            let ping = lock(&line.ping).take();
+            if let Some(number) = ping.filter(|_| !is_stuck) {
+                line.say(Sign::Pong(number));
             }
         }
     }
 
     /// Checks the connections whose time has come. Most have had messages since, and cost no more than this check.
     fn look_after_silent(&self, now: Instant) {
-        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = lock(&self.watched);
         while let Some(first) = watched.lines.first_entry().filter(|first| first.key().0 <= now) {
             let line = first.remove();
             let Some(due) = line.upgrade().and_then(|line| {
@@ -132,11 +130,10 @@ impl SignsOfLife {
         let (sign, to_send) = channel(SIGNS);
         let beats = watched.then(|| signs.alive.listener(Instant::now()));
         let due = beats.as_ref().map(Heartbeat::due);
-        let (number, waits) = (AtomicU64::new(0), AtomicBool::new(false));
         let (beats, silent) = (beats.map(Mutex::new), Notify::new());
-        let line = Arc::new(Overseen { beats, silent, number, waits, at_once, sign });
+        let line = Arc::new(Overseen { beats, silent, ping: Mutex::new(None), at_once, sign });
         if let Some(due) = due {
-            signs.watched.lock().unwrap_or_else(PoisonError::into_inner).add(due, Arc::downgrade(&line));
+            lock(&signs.watched).add(due, Arc::downgrade(&line));
         }
         (Self { signs, line }, to_send)
     }
@@ -170,9 +167,8 @@ impl SignsOfLife {
 
     /// Records a ping. A peer that pings again before its answer gets one answer.
     fn asked(&self, number: u64) {
-        self.line.number.store(number, Ordering::Relaxed);
-        if !self.line.waits.swap(true, Ordering::Relaxed) {
-            self.signs.asked.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&self.line));
+        if lock(&self.line.ping).replace(number).is_none() {
+            lock(&self.signs.asked).push(Arc::clone(&self.line));
         }
     }
 
@@ -181,4 +177,9 @@ impl SignsOfLife {
             self.line.say(Sign::Ping(number));
         }
     }
+}
+
+/// Locks what is consistent after each statement, so also after a panic.
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
