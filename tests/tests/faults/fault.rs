@@ -5,7 +5,7 @@ use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
-use limo_tests::{Dice, Submitter, kill_shepherds, until};
+use limo_tests::{Dice, MARK, Process, Submitter, kill_shepherds, processes, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -230,7 +230,6 @@ impl Begun {
             }
             Fault::FailDiskOfNode(node) => {
                 site.kill_node(node);
-                kill_shepherds(&site.submitter.mark, &node_name(node));
                 repair(site, NODE);
                 site.start_node(node);
             }
@@ -238,8 +237,14 @@ impl Begun {
     }
 }
 
+/// Makes a disk writable again. Shepherds that use it are killed; the daemon has ended.
 fn repair(site: &Site, disk: usize) {
-    until("no process uses the disk", || site.disks[disk].repair().then_some(()));
+    let disk = &site.disks[disk];
+    until("no process uses the disk", || {
+        let all = processes(MARK, &site.submitter.mark);
+        all.iter().filter(|process| process.has_open(disk.path())).for_each(Process::kill);
+        disk.repair().then_some(())
+    });
 }
 
 fn relay(site: &Site, link: Link) -> &Relay {
