@@ -21,12 +21,14 @@ pub enum Fault {
     ReportsIgnored,
     /// A restarted machine counts as the same as before.
     RestartOverlooked,
+    /// Deadlines follow the wall clock.
+    WallClockFollowed,
 }
 
 #[cfg(test)]
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::AnsweredEarly,
         Self::StopNotRepeated,
         Self::EndNotAcknowledged,
@@ -36,6 +38,7 @@ impl Fault {
         Self::AcknowledgementNotDue,
         Self::ReportsIgnored,
         Self::RestartOverlooked,
+        Self::WallClockFollowed,
     ];
 }
 

@@ -249,7 +249,8 @@ impl Controller {
 
     /// Handles `input` at `now` and returns the effects, in order. A `now` before the last one counts as the last one.
     pub fn step(&mut self, now: Now, input: Input) -> Vec<Effect> {
-        self.tx.now = self.tx.now.max(now.at);
+        let of_wall = faults::has(Fault::WallClockFollowed).then(|| Time::from_unix_ms(now.wall.unix_ms()));
+        self.tx.now = self.tx.now.max(of_wall.unwrap_or(now.at));
         self.tx.steps += 1;
         self.tx.draw_goes_on();
         self.signals.follow_clock(&mut self.tx, now);

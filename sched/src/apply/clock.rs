@@ -34,14 +34,15 @@ pub(super) fn offset(cluster: &mut Cluster, now: Time, clock: Clock) -> Result<(
     Ok(())
 }
 
-/// Blocks jobs in the queue whose begin is in the future again.
+/// Blocks jobs whose begin is in the future again: in the queue, or waiting for a quota or licences alone.
 fn wait_again(cluster: &mut Cluster, now: Time) {
     let to_come = |id: &JobId| {
         let begin = cluster.state.jobs.get(*id).and_then(|job| begin_of(&job.request, &cluster.state.clock));
         begin.is_some_and(|begin| begin > now)
     };
     let unblocked = cluster.state.arrays.keys().copied().filter(|own| !cluster.state.blocked.contains(*own));
-    let again: Vec<JobId> = unblocked.chain(cluster.state.queue.iter()).filter(to_come).collect();
+    let in_line = cluster.state.blocked.iter().filter(|id| cluster.state.is_in_line(*id));
+    let again: Vec<JobId> = unblocked.chain(cluster.state.queue.iter()).chain(in_line).filter(to_come).collect();
     for id in again {
         eligible::wait_again(cluster, now, id);
     }

@@ -1,7 +1,7 @@
 //! Jumps of the wall clock: running jobs do not change, and times that users gave follow the wall clock.
 
-use limo_model::{Budget, Budgets, Conditions, Curve, Energy, Price, Release, Reservation, Wait};
-use limo_proto::{Change, JobState, Status};
+use limo_model::{Budget, Budgets, Conditions, Curve, Energy, Price, QuotaLimit, Release, Reservation, Wait};
+use limo_proto::{Change, JobState, Status, UsersChange};
 
 use super::*;
 
@@ -41,11 +41,15 @@ fn status(bench: &mut Bench) -> Status {
 
 /// Submits a detached job that must not begin before `begin`.
 fn beginning(bench: &mut Bench, begin: Time) -> JobId {
+    submitted(bench, 1, begin)
+}
+
+fn submitted(bench: &mut Bench, key: u8, begin: Time) -> JobId {
     let client = bench.client(7);
     let conditions = Conditions { begin: Some(begin), ..Conditions::default() };
     bench.say(
         client,
-        exec_with(1, |exec| {
+        exec_with(key, |exec| {
             exec.request.conditions = Some(Box::new(conditions));
             exec.launch.io = Io::Detached;
         }),
@@ -128,6 +132,25 @@ fn a_begin_that_is_to_come_again_is_waited_for() {
     assert_eq!(report(&mut bench, job).state, JobState::Waiting);
     let mut bench = bench.killed();
     assert_eq!(report(&mut bench, job).wait, Some(Wait::Begin { at: at(HOUR) }), "also after a restart");
+}
+
+#[test]
+fn a_begin_that_is_to_come_again_is_waited_for_behind_a_quota() {
+    let mut bench = Bench::new();
+    let quota = |jobs| Change::Users(UsersChange::Quota { user: None, limits: vec![QuotaLimit::Jobs(jobs)] });
+    change(&mut bench, quota(Some(1)));
+    submitted(&mut bench, 2, at(0));
+    let job = beginning(&mut bench, at(HOUR));
+    bench.pass(secs(HOUR + 60));
+    let wait = report(&mut bench, job).wait;
+    assert!(matches!(wait, Some(Wait::Quota { .. })), "{wait:?}");
+    bench.jump(-HOUR);
+    change(&mut bench, quota(None));
+    assert_eq!(report(&mut bench, job).wait, Some(Wait::Begin { at: at(HOUR) }));
+    bench.node("n1");
+    bench.pass(secs(HOUR - 120));
+    assert_eq!(report(&mut bench, job).state, JobState::Waiting);
+    bench.killed();
 }
 
 #[test]

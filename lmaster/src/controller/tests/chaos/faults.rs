@@ -8,12 +8,12 @@ use super::*;
 use crate::controller::faults::{self as of_master, Fault as OfMaster};
 
 /// Number of worlds of each kind in which a fault must be found.
-const SEEDS: u64 = 200;
+const SEEDS: u64 = 400;
 
 /// Each fault, and the messages of worlds that find it.
-const FAULTS: [(Injected, &[&str]); 25] = [
+const FAULTS: [(Injected, &[&str]); 26] = [
     (Injected::Node(OfNode::ToldBeforeDurable), &["recorded: None"]),
-    (Injected::Node(OfNode::ForgottenEarly), &["does not come to an end"]),
+    (Injected::Node(OfNode::ForgottenEarly), &["does not come to an end", "was lost without need"]),
     (Injected::Node(OfNode::StartedAgain), &["is not counted"]),
     (Injected::Node(OfNode::LeaseForgotten), &["outlives its lease"]),
     (Injected::Node(OfNode::LimitForgotten), &["outlives its time limit"]),
@@ -36,7 +36,8 @@ const FAULTS: [(Injected, &[&str]); 25] = [
     (Injected::Master(OfMaster::SubmissionForgotten), &["a submission became two jobs"]),
     (Injected::Master(OfMaster::AcknowledgementNotDue), &["does not come to an end"]),
     (Injected::Master(OfMaster::ReportsIgnored), &["is not counted"]),
-    (Injected::Master(OfMaster::RestartOverlooked), &["was cancelled"]),
+    (Injected::Master(OfMaster::RestartOverlooked), &["was cancelled", "runs again"]),
+    (Injected::Master(OfMaster::WallClockFollowed), &["does not come to an end"]),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -100,6 +100,8 @@ struct World {
     exits: BTreeMap<(JobId, Attempt, String), Outcome>,
     /// Jobs whose shepherds were killed.
     cut_down: BTreeSet<JobId>,
+    /// True if the wall clock was ever set back.
+    went_back: bool,
     /// True if a node was ever unreachable for its lease.
     lost: bool,
     /// Jobs with an attempt that ended because its node was unreachable or its shepherd was killed.
@@ -146,6 +148,7 @@ impl World {
             told: BTreeMap::new(),
             exits: BTreeMap::new(),
             cut_down: BTreeSet::new(),
+            went_back: false,
             lost: false,
             failed: BTreeSet::new(),
             spoiled: BTreeSet::new(),
@@ -217,6 +220,7 @@ impl World {
             89..90 if self.busy => self.babble(node),
             90..92 if self.owners => self.come_or_leave(),
             90..97 if self.busy => self.meddle(),
+            97..98 if self.rarely(4) => self.set_clock(),
             _ => {
                 let pauses: &[i64] = if self.busy { &[10, 10, 10, 10, 300, 300, 2_500] } else { &[10, 300, 2_500] };
                 let pause = pauses[self.dice.roll(pauses.len())];
@@ -231,6 +235,15 @@ impl World {
         self.bench.now = self.bench.now + span;
         // Nodes count from their last answer, which is earlier than the master's time, so they come first.
         (0..NODES).for_each(|node| self.time_passes(node, span));
+        self.bench.input(Input::Timer);
+    }
+
+    /// Sets the wall clock of the master, on which no job depends.
+    fn set_clock(&mut self) {
+        self.seen.saw("a clock that is set");
+        let by = [-3_600, -10, 10, 3_600][self.dice.roll(4)];
+        self.went_back |= by < 0;
+        self.bench.ahead = self.bench.ahead + Span::from_secs(by);
         self.bench.input(Input::Timer);
     }
 
@@ -306,8 +319,8 @@ impl World {
             }
             self.hang_up(node);
         }
-        let (disk, now) = (std::mem::take(&mut self.bench.disk), self.bench.now);
-        self.bench = Bench::on(disk, now);
+        let (disk, now, ahead) = (std::mem::take(&mut self.bench.disk), self.bench.now, self.bench.ahead);
+        self.bench = Bench::started(disk, now, ahead);
         self.configure();
         self.dead.clear();
         (self.bench.slow_disk, self.bench.slow_answers) = (true, true);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Events that must happen in busy worlds, each with its least count: a third of the count when this was written.
-pub const BUSY: [(&str, u32); 42] = [
+pub const BUSY: [(&str, u32); 43] = [
     ("kill of a node's daemon", 60),
     ("kill of a shepherd", 1),
     ("a job that goes on", 3),
@@ -44,6 +44,7 @@ pub const BUSY: [(&str, u32); 42] = [
     ("priority", 250),
     ("quota", 250),
     ("drain", 70),
+    ("a clock that is set", 100),
     ("removal of a node", 150),
     ("undo", 120),
 ];
