@@ -134,7 +134,7 @@ impl Fault {
         let long = below(usize::try_from(LONG_ONES).expect("small")) == 0;
         // Only the frail node may lose its jobs.
         let steady = match fault {
-            Self::StopNode(node) | Self::Break(Link::Node(node, _), _) => node != frail,
+            Self::KillNode(node) | Self::StopNode(node) | Self::Break(Link::Node(node, _), _) => node != frail,
             _ => false,
         };
         (fault, if long && !steady { LONG } else { dice.up_to(SHORT) })
