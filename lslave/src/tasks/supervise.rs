@@ -58,8 +58,10 @@ pub async fn supervise(plan: Plan) -> Outcome {
     loop {
         if failed && plan.parallel.kill_on_bad_exit && kill_at.is_none() {
             // SAFETY: no memory is involved. The group is that of this process, which blocks the signal.
-            unsafe { libc::killpg(0, libc::SIGTERM) };
-            unsafe { libc::killpg(0, libc::SIGCONT) };
+            unsafe {
+                libc::killpg(0, libc::SIGTERM);
+                libc::killpg(0, libc::SIGCONT);
+            }
             kill_at = Some(Instant::now() + Duration::from_millis(u64::try_from(plan.grace.ms()).unwrap_or(0)));
         }
         tokio::select! {
