@@ -59,8 +59,11 @@ impl Node {
             return;
         }
         let uid = starting.uid;
-        if let Err(error) = result {
-            return self.not_started(job, number, 126, error);
+        if let Err(reason) = result {
+            warn!(%job, attempt = %number, reason, "the start is not recorded: the job may run on another node");
+            // The streams continue where the job runs next.
+            self.drop_streams(job);
+            return self.never_runs(job, number, Outcome::NotPrepared { reason });
         }
         match self.users.find(uid, self.now.since) {
             Ok(Known::Here(account)) => self.launch_as(job, number, account),
