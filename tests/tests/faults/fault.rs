@@ -59,8 +59,6 @@ pub enum Fault {
     FillDisk(usize),
     /// The kernel makes the disk of the journal read-only, as after an error of the hardware.
     FailDiskOfJournal,
-    /// The same for the disk of the last node, which has this number.
-    FailDiskOfNode(usize),
 }
 
 impl fmt::Display for Fault {
@@ -111,8 +109,7 @@ impl Fault {
             8 => Self::StopClient,
             9 if site.server.is_some() => [Self::KillDatabase, Self::StopDatabase, Self::EndDatabase][below(3)],
             9 if site.disks.len() == 2 => {
-                [Self::FillDisk(JOURNAL), Self::FillDisk(NODE), Self::FailDiskOfJournal, Self::FailDiskOfNode(frail)]
-                    [below(4)]
+                [Self::FillDisk(JOURNAL), Self::FillDisk(NODE), Self::FailDiskOfJournal][below(3)]
             }
             _ => {
                 let link = match below(if site.server.is_some() { 3 } else { 2 }) {
@@ -158,7 +155,6 @@ impl Fault {
             Self::FillDisk(disk) => vec![Part::Disk(disk)],
             // Whoever uses the disk is killed, so that it can be mounted again.
             Self::FailDiskOfJournal => vec![Part::Disk(JOURNAL), Part::Master(0)],
-            Self::FailDiskOfNode(node) => vec![Part::Disk(NODE), Part::Node(node), Part::Shepherds],
         }
     }
 
@@ -189,7 +185,6 @@ impl Fault {
             },
             Self::FillDisk(disk) => site.disks[disk].fill(),
             Self::FailDiskOfJournal => site.disks[JOURNAL].fail(),
-            Self::FailDiskOfNode(_) => site.disks[NODE].fail(),
         }
         Some(begun)
     }
@@ -227,11 +222,6 @@ impl Begun {
             Fault::FailDiskOfJournal => {
                 site.kill(0);
                 repair(site, JOURNAL);
-            }
-            Fault::FailDiskOfNode(node) => {
-                site.kill_node(node);
-                repair(site, NODE);
-                site.start_node(node);
             }
         }
     }
