@@ -1,7 +1,6 @@
 //! The processes of this machine, found by their environment.
 
 use std::fs;
-use std::path::Path;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -35,12 +34,6 @@ impl Process {
     pub fn is_stopped(&self) -> bool {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid));
         status.is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tT")))
-    }
-
-    /// Returns true if it has a file of this directory open.
-    pub fn has_open(&self, directory: &Path) -> bool {
-        let files = fs::read_dir(format!("/proc/{}/fd", self.pid)).into_iter().flatten().flatten();
-        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file.starts_with(directory))
     }
 
     pub fn kill(&self) {

@@ -5,7 +5,7 @@ use std::process::Child;
 use std::thread;
 use std::time::Duration;
 
-use limo_tests::{Dice, MARK, Process, Submitter, kill_shepherds, processes, until};
+use limo_tests::{Dice, Submitter, kill_shepherds, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -153,7 +153,7 @@ impl Fault {
             Self::KillDatabase | Self::StopDatabase | Self::EndDatabase => vec![Part::Database],
             Self::Break(link, _) => vec![Part::Link(link)],
             Self::FillDisk(disk) => vec![Part::Disk(disk)],
-            // Whoever uses the disk is killed, so that it can be mounted again.
+            // The master is killed, so that its disk can be mounted again.
             Self::FailDiskOfJournal => vec![Part::Disk(JOURNAL), Part::Master(0)],
         }
     }
@@ -221,20 +221,10 @@ impl Begun {
             Fault::FillDisk(disk) => site.disks[disk].make_room(),
             Fault::FailDiskOfJournal => {
                 site.kill(0);
-                repair(site, JOURNAL);
+                until("no process uses the disk", || site.disks[JOURNAL].repair().then_some(()));
             }
         }
     }
-}
-
-/// Makes a disk writable again. Shepherds that use it are killed; the daemon has ended.
-fn repair(site: &Site, disk: usize) {
-    let disk = &site.disks[disk];
-    until("no process uses the disk", || {
-        let all = processes(MARK, &site.submitter.mark);
-        all.iter().filter(|process| process.has_open(disk.path())).for_each(Process::kill);
-        disk.repair().then_some(())
-    });
 }
 
 fn relay(site: &Site, link: Link) -> &Relay {

@@ -1,4 +1,4 @@
-//! Slurm's command names, as Limo serves them, beside Limo's own commands. There are no nodes, so no job runs.
+//! The speed of Slurm's commands by `lslurm`, beside Limo's own commands. The cluster has no nodes, so all jobs wait.
 
 use anyhow::Result;
 
@@ -8,7 +8,7 @@ use super::site::{Site, place, took_ms};
 /// Jobs that `squeue` lists.
 const LISTED: usize = 1000;
 
-/// Alternates `sbatch` with `lrun --detach`, and then `squeue` with `lq`, both of which list the same jobs.
+/// Alternates `sbatch` with `lrun --detach`, and then `squeue` with `lq`. These two list the same jobs.
 pub async fn compat(site: &Site) -> Result<Part> {
     let place = place()?;
     let cluster = site.cluster(place.path(), "", &[]).await?;

@@ -2,7 +2,8 @@
 //! and with the figures of other programs, measured alternately in the same run, because the speed of a machine varies.
 //! The benchmark is not a test: it prints a missed target without failing.
 //!
-//! [`crowd`], [`idle`] and [`page`] have nodes without machines, [`submissions`] and [`compat`] a master without nodes, [`commands`] whole clusters.
+//! [`crowd`], [`idle`] and [`page`] have nodes without machines, [`submissions`] and [`compat`] a master without nodes,
+//! [`commands`] whole clusters.
 
 mod caller;
 mod commands;
