@@ -102,6 +102,11 @@ fn random_name() -> Result<String, SpoolError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
+/// Returns false for a file without content or with zeros, as a power loss leaves it.
+fn is_random_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
 impl Spool {
     /// Opens and locks the directory.
     ///
@@ -119,7 +124,7 @@ impl Spool {
         let lock = lock(file).ok_or_else(|| SpoolError::InUse { path: state_dir.to_owned() })?;
         let path = state_dir.join("instance");
         let instance = match fs::read_to_string(&path) {
-            Ok(text) if !text.trim().is_empty() => text.trim().to_owned(),
+            Ok(text) if is_random_name(text.trim()) => text.trim().to_owned(),
             _ => {
                 let fresh = random_name()?;
                 write_whole(&path, format!("{fresh}\n").as_bytes())?;
@@ -190,7 +195,7 @@ impl Spool {
         for entry in std::mem::take(&mut self.entries) {
             let record: Record = match decode_stored_as(ENTRY_FORMAT, &entry.bytes) {
                 Ok(record) => record,
-                Err(error) => return Err(self.log.damaged(entry.offset, error.to_string()).into()),
+                Err(error) => return Err(self.log.unknown(entry.offset, error.to_string()).into()),
             };
             let key = record.key();
             let one = found.entry(key).or_default();
@@ -212,6 +217,10 @@ impl Spool {
                 }
             }
             self.log.keep(key, &entry);
+        }
+        if self.log.is_damaged {
+            // The record of a start may be among the lost ones.
+            found.values_mut().for_each(|one| one.going = true);
         }
         found.retain(|key, _| {
             let is_known = known.contains(key);
@@ -304,7 +313,7 @@ mod tests {
         spool.log.append(None, b"\xffsomething else").expect("written");
         drop(spool);
         let error = Spool::open(dir.path()).expect("a spool").recover().expect_err("nothing").to_string();
-        assert!(error.contains("records is damaged at byte 0: "), "{error}");
+        assert!(error.contains("records has an unknown entry at byte 0: "), "{error}");
     }
 
     #[test]
@@ -369,5 +378,8 @@ mod tests {
         let instance = first.instance.clone();
         drop(first);
         assert_eq!(Spool::open(dir.path()).expect("free again").instance, instance);
+        fs::write(dir.path().join("instance"), [0; 33]).expect("written");
+        let fresh = Spool::open(dir.path()).expect("a spool").instance;
+        assert!(is_random_name(&fresh) && fresh != instance, "{fresh}");
     }
 }

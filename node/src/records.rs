@@ -26,7 +26,7 @@ pub struct End {
 pub struct Found {
     /// Intent; `None` if its record cannot be read.
     pub intent: Option<Intent>,
-    /// True if the command was about to be started by an earlier daemon, whose jobs ended with it.
+    /// True if the command may have been started: an earlier release says so, or records are lost.
     pub going: bool,
     /// Expected draw, if a shepherd may have started the command. Before that, it takes the attempt's name.
     pub released: Option<Power>,

@@ -112,7 +112,7 @@ pub fn recovered(found: &Found, boot: &str, fate: Fate) -> Recovered {
         Some(_) if faults::has(Fault::StartedAgain) => Recovered::Held,
         Some(_) if fate == Fate::Alive => Recovered::Alive,
         Some(_) if fate == Fate::Killed => Recovered::Lost { reason: SHEPHERD_KILLED },
-        Some(_) if found.going => Recovered::Lost { reason: "the node daemon was killed while the job ran" },
+        Some(_) if found.going => Recovered::Lost { reason: "the node does not know whether the command ran" },
         Some(_) => Recovered::Held,
     }
 }
@@ -145,7 +145,7 @@ mod tests {
             Some("this boot"),
             true,
             false,
-            Recovered::Lost { reason: "the node daemon was killed while the job ran" },
+            Recovered::Lost { reason: "the node does not know whether the command ran" },
         );
         check(Some("other"), true, false, Recovered::Lost { reason: "the node was restarted" });
         check(Some("other"), false, false, Recovered::Lost { reason: "the node was restarted" });

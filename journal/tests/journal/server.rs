@@ -161,17 +161,36 @@ fn a_commit_whose_answer_is_lost_is_not_repeated() {
             sqlx::raw_sql("SELECT pg_reload_conf()").execute(&mut admin).await.expect("in force");
         };
         set("ALTER SYSTEM SET synchronous_standby_names = 'nobody'").await;
-        let pending = journal.commit(accepted(generation, 2));
         let mut clock = tokio::time::interval(Duration::from_millis(20));
         let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                    WHERE wait_event = 'SyncRep' AND query = 'COMMIT'";
-        while database.alter(cut).await == 0 {
-            clock.tick().await;
-        }
+        // It waits too, and has locked the row of the lease, which a commit needs.
+        let cut_renewal = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                           WHERE wait_event = 'SyncRep' AND query <> 'COMMIT'";
+        // The setting is not in force at once, so that the first commits may be answered.
+        let mut jobs = 1;
+        let pending = 'cut: loop {
+            jobs += 1;
+            let mut pending = journal.commit(accepted(generation, jobs));
+            loop {
+                tokio::select! {
+                    told = &mut pending => {
+                        told.expect("committed");
+                        break;
+                    }
+                    _ = clock.tick() => {
+                        database.alter(cut_renewal).await;
+                        if database.alter(cut).await > 0 {
+                            break 'cut pending;
+                        }
+                    }
+                }
+            }
+        };
         set("ALTER SYSTEM RESET synchronous_standby_names").await;
         pending.await.expect("it is on disk");
         let recovered = journal.recover().await.expect("readable");
-        assert_eq!(recovered.entries, [entry(1), entry(2)]);
+        assert_eq!(recovered.entries, (1..=jobs).map(entry).collect::<Vec<_>>());
         journal.close().await;
     });
     server.stop().expect("stopped");

@@ -2,16 +2,18 @@
 //!
 //! An entry is its length, the checksum of the length, the checksum of its bytes, and its bytes; numbers are
 //! little-endian. Entries survive the process, not the machine: nothing is flushed to the disk. An unfinished entry
-//! at the end is cut off; other damage is an error. The contents of entries are opaque.
+//! at the end is cut off. If another one is damaged, as after a failure of the disk, the file is copied and continues
+//! before it. The contents of entries are opaque.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use limo_files::Outlasts;
 use thiserror::Error;
-use tracing::warn;
+use tracing::{error, warn};
 
 /// Bytes before an entry's own bytes.
 const HEAD: usize = 12;
@@ -27,10 +29,10 @@ pub enum LogError {
     #[error("an entry of {length} bytes is too long for {}", path.display())]
     Long { path: PathBuf, length: usize },
     #[error(
-        "{} is damaged at byte {offset}: {what}; if you move the file away, its jobs are reported lost",
+        "{} has an unknown entry at byte {offset}: {what}; if you move the file away, its jobs are reported lost",
         path.display()
     )]
-    Damaged { path: PathBuf, offset: u64, what: String },
+    Unknown { path: PathBuf, offset: u64, what: String },
 }
 
 /// Open file of entries, each with a key `K`.
@@ -42,6 +44,8 @@ pub struct Log<K> {
     length: u64,
     /// True if an unfinished entry may follow the valid part.
     is_torn: bool,
+    /// True if entries were lost when it was opened.
+    pub is_damaged: bool,
     /// Offset and length of the current entries, including their heads.
     live: BTreeMap<K, Vec<(u64, u64)>>,
     /// Total length of the current entries.
@@ -57,19 +61,20 @@ pub struct Entry {
     pub bytes: Vec<u8>,
 }
 
-/// Entries from the beginning of a file, and the end of the last one.
+/// Entries from the beginning of a file, the end of the last one, and the damage that follows.
 struct Scan {
     entries: Vec<Entry>,
     length: u64,
+    damage: Option<&'static str>,
 }
 
 fn number(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
-/// Returns the entries of `bytes`, or the offset and kind of the damage. An unfinished entry at the end is not damage.
-fn scan(bytes: &[u8]) -> Result<Scan, (u64, &'static str)> {
-    let (mut entries, mut at) = (Vec::new(), 0);
+/// Returns the entries of `bytes` up to a damaged one. An unfinished entry at the end is not damage.
+fn scan(bytes: &[u8]) -> Scan {
+    let (mut entries, mut at, mut damage) = (Vec::new(), 0, None);
     while let Some((head, rest)) = bytes[at..].split_at_checked(HEAD) {
         let offset = at as u64;
         if crc32fast::hash(&head[..4]) != number(&head[4..8]) {
@@ -77,7 +82,8 @@ fn scan(bytes: &[u8]) -> Result<Scan, (u64, &'static str)> {
             if bytes[at..].iter().all(|byte| *byte == 0) {
                 break;
             }
-            return Err((offset, "the length of an entry does not match its checksum"));
+            damage = Some("the length of an entry does not match its checksum");
+            break;
         }
         let length = number(&head[..4]) as usize;
         let Some((body, behind)) = rest.split_at_checked(length) else { break };
@@ -85,12 +91,13 @@ fn scan(bytes: &[u8]) -> Result<Scan, (u64, &'static str)> {
             if behind.is_empty() {
                 break;
             }
-            return Err((offset, "an entry does not match its checksum"));
+            damage = Some("an entry does not match its checksum");
+            break;
         }
         entries.push(Entry { offset, bytes: body.to_vec() });
         at += HEAD + length;
     }
-    Ok(Scan { entries, length: at as u64 })
+    Scan { entries, length: at as u64, damage }
 }
 
 /// Returns the bytes of an entry with its head; `None` if it is too long.
@@ -103,8 +110,10 @@ fn framed(bytes: &[u8]) -> Option<Vec<u8>> {
 impl<K: Ord + Copy> Log<K> {
     /// Opens or creates the file and returns its entries. Entries count as obsolete until [`Log::keep`] is called.
     ///
+    /// If an entry is damaged, the file is copied to `PATH.damaged`, and this entry and all after it are cut off.
+    ///
     /// # Errors
-    /// [`LogError`]: the file cannot be read, or is damaged elsewhere than at its end.
+    /// [`LogError`]: the file cannot be read, or a damaged one cannot be copied.
     pub fn open(path: &Path) -> Result<(Self, Vec<Entry>), LogError> {
         let failed = |what| move |source| LogError::Io { what, path: path.to_owned(), source };
         let mut options = OpenOptions::new();
@@ -113,12 +122,16 @@ impl<K: Ord + Copy> Log<K> {
         let mut file = options.open(path).map_err(failed("open"))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed("read"))?;
-        let damaged =
-            |(offset, what): (u64, &str)| LogError::Damaged { path: path.to_owned(), offset, what: what.into() };
-        let Scan { entries, length } = scan(&bytes).map_err(damaged)?;
+        let Scan { entries, length, damage } = scan(&bytes);
         let is_torn = length < bytes.len() as u64;
-        if is_torn {
-            let cut = bytes.len() as u64 - length;
+        let cut = bytes.len() as u64 - length;
+        if let Some(reason) = damage {
+            let copy = path.with_added_extension("damaged");
+            let copied = limo_files::replace(&copy, 0o600, Outlasts::Process, |file| file.write_all(&bytes));
+            copied.map_err(|source| LogError::Io { what: "write", path: copy.clone(), source })?;
+            let (file, copy) = (path.display(), copy.display());
+            error!(%file, offset = length, bytes = cut, reason, %copy, "the records of jobs are damaged: the rest is cut off");
+        } else if is_torn {
             warn!(file = %path.display(), offset = length, bytes = cut, "an unfinished record at the end is cut off");
         }
         Ok((
@@ -127,6 +140,7 @@ impl<K: Ord + Copy> Log<K> {
                 file,
                 length,
                 is_torn,
+                is_damaged: damage.is_some(),
                 live: BTreeMap::new(),
                 live_length: 0,
                 rewrite_above: SMALL,
@@ -163,8 +177,8 @@ impl<K: Ord + Copy> Log<K> {
     }
 
     /// Returns the error for an entry that cannot be understood.
-    pub fn damaged(&self, offset: u64, what: String) -> LogError {
-        LogError::Damaged { path: self.path.clone(), offset, what }
+    pub fn unknown(&self, offset: u64, what: String) -> LogError {
+        LogError::Unknown { path: self.path.clone(), offset, what }
     }
 
     /// Appends an entry; with a key it is current.
@@ -267,25 +281,27 @@ mod tests {
         assert_eq!(open(&path).expect("readable").1.len(), 3);
     }
 
-    /// Flips one bit of each byte; expects an error except in the last entry.
+    /// Flips one bit of each byte. What is before the damaged entry remains, and the file is copied unless that is the
+    /// last one.
     #[test]
-    fn damage_names_its_place() {
+    fn a_damaged_entry_and_those_after_it_are_cut_off() {
         let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("log");
+        let (path, copy) = (dir.path().join("log"), dir.path().join("log.damaged"));
         let whole = filled(&path);
         let starts = [0, HEAD + 3, 2 * HEAD + 3];
         for at in 0..whole.len() {
             let mut bytes = whole.clone();
             bytes[at] ^= 4;
             fs::write(&path, &bytes).expect("written");
-            let start = starts.iter().rev().find(|start| **start <= at).expect("the first is 0");
-            match open(&path) {
-                Err(error) => {
-                    let place = format!("log is damaged at byte {start}: ");
-                    assert!(error.to_string().contains(&place), "{at}: {error}");
-                }
-                Ok((_, found)) => assert!(found.len() == 2 && at >= starts[2] + 8, "{at}: {found:?}"),
-            }
+            let (mut log, found) = open(&path).expect("readable");
+            let intact = starts.iter().filter(|start| **start <= at).count() - 1;
+            assert_eq!(found, [&b"one"[..], b""][..intact], "{at}");
+            assert!(log.is_damaged || at >= starts[2] + 8, "{at}");
+            assert_eq!(fs::read(&copy).ok(), log.is_damaged.then_some(bytes), "{at}");
+            log.append(Some(4), b"4").expect("written");
+            let (log, found) = open(&path).expect("readable");
+            assert_eq!((log.is_damaged, found.len(), &found[intact][..]), (false, intact + 1, &b"4"[..]), "{at}");
+            let _ = fs::remove_file(&copy);
         }
     }
 

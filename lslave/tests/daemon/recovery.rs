@@ -204,27 +204,34 @@ async fn a_record_that_cannot_be_read_is_a_lost_job() {
     assert_eq!(node.ended(5).await.0, Outcome::Lost { reason: "the node cannot read its record of the job".into() });
 }
 
+/// The records are those of a running job, its release, and three held jobs. That of the second held one is damaged, as after
+/// a failure of the disk.
 #[tokio::test]
-async fn damaged_records_are_an_error_that_names_their_place() {
+async fn jobs_with_damaged_records_are_lost_and_others_go_on() {
     let master = Master::new().await;
     let mut daemon = Daemon::start(&master, &[]);
     let (mut node, _) = master.welcome().await;
-    for job in 1..=2 {
+    node.run(shell(1, ECHO)).await;
+    let leader = numbers(&mut node, 1).await[0];
+    for job in 2..=4 {
         node.send(MasterToNode::DoExec(Box::new(shell(job, "true")))).await;
         node.message(|message| matches!(message, limo_proto::NodeToMaster::JobAck { .. }).then_some(())).await;
     }
     daemon.kill();
     let path = daemon.path("state/records");
-    let mut log = fs::read(&path).expect("two records");
-    log[20] ^= 1;
-    fs::write(&path, log).expect("written");
-    let output = command(daemon.dir.path(), &master, &[]).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(1));
-    let text = String::from_utf8(output.stderr).expect("text");
-    assert!(
-        text.contains("state/records is damaged at byte 0: an entry does not match its checksum; if you move the file"),
-        "{text}"
-    );
+    let mut log = fs::read(&path).expect("five records");
+    let length_at = |log: &[u8], at: usize| usize::from(log[at]) + 256 * usize::from(log[at + 1]);
+    let damaged = (0..3).fold(0, |at, _| at + 12 + length_at(&log, at));
+    log[damaged + 20] ^= 1;
+    fs::write(&path, &log).expect("written");
+    daemon.restart(&master);
+    let (mut node, new) = master.welcome().await;
+    assert_eq!(new.attempts[0].state, AttemptState::Running);
+    assert!(new.attempts.iter().all(|report| report.job.0 <= 2), "{:?}", new.attempts);
+    let reason = "the node does not know whether the command ran".into();
+    assert_eq!(node.ended(2).await.0, Outcome::Lost { reason });
+    assert!(is_running(leader));
+    assert_eq!(fs::read(daemon.path("state/records.damaged")).expect("a copy"), log);
 }
 
 /// Uses the records of an earlier daemon, with reasons of any length. Such a daemon reported all its attempts in one

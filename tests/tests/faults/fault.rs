@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::relay::{Network, Relay, Way};
-use crate::site::{Site, node_name};
+use crate::site::{JOURNAL, NODE, Site, node_name};
 
 /// Longest time of a short fault.
 const SHORT: Duration = Duration::from_millis(300);
@@ -20,10 +20,6 @@ const LONG: Duration = Duration::from_secs(13);
 
 /// One of this number of faults is long.
 const LONG_ONES: u64 = 100;
-
-/// Disks of [`Site::disks`].
-const JOURNAL: usize = 0;
-const NODE: usize = 1;
 
 /// A way between two programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +55,8 @@ pub enum Fault {
     FillDisk(usize),
     /// The kernel makes the disk of the journal read-only, as after an error of the hardware.
     FailDiskOfJournal,
+    /// The same for the disk of the last node, which has this number. The machine is then started anew.
+    FailDiskOfNode(usize),
 }
 
 impl fmt::Display for Fault {
@@ -109,7 +107,8 @@ impl Fault {
             8 => Self::StopClient,
             9 if site.server.is_some() => [Self::KillDatabase, Self::StopDatabase, Self::EndDatabase][below(3)],
             9 if site.disks.len() == 2 => {
-                [Self::FillDisk(JOURNAL), Self::FillDisk(NODE), Self::FailDiskOfJournal][below(3)]
+                [Self::FillDisk(JOURNAL), Self::FillDisk(NODE), Self::FailDiskOfJournal, Self::FailDiskOfNode(frail)]
+                    [below(4)]
             }
             _ => {
                 let link = match below(if site.server.is_some() { 3 } else { 2 }) {
@@ -155,6 +154,7 @@ impl Fault {
             Self::FillDisk(disk) => vec![Part::Disk(disk)],
             // The master is killed, so that its disk can be mounted again.
             Self::FailDiskOfJournal => vec![Part::Disk(JOURNAL), Part::Master(0)],
+            Self::FailDiskOfNode(node) => vec![Part::Disk(NODE), Part::Node(node), Part::Shepherds],
         }
     }
 
@@ -185,6 +185,7 @@ impl Fault {
             },
             Self::FillDisk(disk) => site.disks[disk].fill(),
             Self::FailDiskOfJournal => site.disks[JOURNAL].fail(),
+            Self::FailDiskOfNode(_) => site.disks[NODE].fail(),
         }
         Some(begun)
     }
@@ -221,8 +222,9 @@ impl Begun {
             Fault::FillDisk(disk) => site.disks[disk].make_room(),
             Fault::FailDiskOfJournal => {
                 site.kill(0);
-                until("no process uses the disk", || site.disks[JOURNAL].repair().then_some(()));
+                site.repair(JOURNAL);
             }
+            Fault::FailDiskOfNode(node) => site.reboot(node),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::thread;
 
 use limo_requirements::{PostgresServer, SmallDisk};
-use limo_tests::{Daemon, MARK, Submitter, groups, kill_all, until};
+use limo_tests::{Daemon, MARK, Submitter, groups, kill_all, kill_shepherds, until};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
@@ -33,7 +33,11 @@ const MASTER: [&str; 10] = [
 ];
 
 /// Options of the nodes.
-const NODE: [&str; 2] = ["--heartbeat", "500ms"];
+const OF_NODES: [&str; 2] = ["--heartbeat", "500ms"];
+
+/// The disk of the journal and that of the last node, in [`Site::disks`].
+pub const JOURNAL: usize = 0;
+pub const NODE: usize = 1;
 
 /// Size of the disks of [`Site::disks`], in bytes: more than the journal of a run.
 const DISK: u64 = 256 << 20;
@@ -51,8 +55,7 @@ pub struct Site {
     pub clients: Vec<Relay>,
     /// The ways of each node to each master.
     pub links: Vec<Vec<Relay>>,
-    /// Disks of the journal and of the last node, which become full or fail. They are present with the journal in a file, if this
-    /// process may mount them.
+    /// Disks that become full or fail. They are present with the journal in a file, if this process may mount them.
     pub disks: Vec<SmallDisk>,
     dir: TempDir,
 }
@@ -105,14 +108,20 @@ impl Site {
                 options.extend(["--journal".to_owned(), journal]);
             }
             let options: Vec<&str> = options.iter().map(String::as_str).chain(MASTER).collect();
-            masters.push(daemon("lmaster", name, &on_disk(disks.first(), name), &options));
+            masters.push(daemon("lmaster", name, &on_disk(disks.get(JOURNAL), name), &options));
         }
         let (mut slaves, mut links) = (Vec::new(), Vec::new());
         for number in 1..=nodes {
             let (name, cores) = (format!("n{number}"), cores.to_string());
             let (relays, address) = relays(&name);
-            let disk = disks.get(1).filter(|_| number == nodes);
-            let options = [&["--name", &name, "--master", &address, "--cpus", &cores][..], &NODE].concat();
+            let disk = disks.get(NODE).filter(|_| number == nodes);
+            let (config, boot) = (path(&format!("{name}.toml")), boot_id(&dir, &name));
+            fs::write(&boot, "0").expect("written");
+            let reboot = format!("[reboot]\ncommand = \"false\"\nboot_id = \"{}\"\n", boot.display());
+            fs::write(&config, reboot).expect("written");
+            let config = text(&config);
+            let options = ["--config", &config, "--name", &name, "--master", &address, "--cpus", &cores];
+            let options = [&options[..], &OF_NODES].concat();
             slaves.push(daemon("lslave", &name, &on_disk(disk, &name), &options));
             links.push(relays);
         }
@@ -137,7 +146,7 @@ impl Site {
 
     /// Returns the state directory of a node.
     fn node_state(&self, node: usize) -> PathBuf {
-        let disk = self.disks.get(1).filter(|_| node + 1 == self.nodes.len());
+        let disk = self.disks.get(NODE).filter(|_| node + 1 == self.nodes.len());
         disk.map_or_else(|| self.dir.path().join(node_name(node)), |disk| disk.path().join("state"))
     }
 
@@ -245,6 +254,23 @@ impl Site {
         self.nodes[node].kill();
     }
 
+    /// Mounts a disk that failed, once no process uses it.
+    pub fn repair(&self, disk: usize) {
+        until("no process uses the disk", || self.disks[disk].repair().then_some(()));
+    }
+
+    /// Restarts the machine of the last node, whose disk failed: nothing runs on it any longer, and it gets another boot id.
+    pub fn reboot(&mut self, node: usize) {
+        let name = node_name(node);
+        self.kill_node(node);
+        kill_shepherds(&self.submitter.mark, &name);
+        self.repair(NODE);
+        let boot = boot_id(&self.dir, &name);
+        let starts: u64 = fs::read_to_string(&boot).expect("written before").parse().expect("a number");
+        fs::write(boot, (starts + 1).to_string()).expect("written");
+        self.start_node(node);
+    }
+
     pub fn signal_node(&self, node: usize, signal: Signal) {
         self.nodes[node].signal(signal);
     }
@@ -286,6 +312,11 @@ impl Drop for Site {
 /// Returns the name of a node by its place.
 pub fn node_name(node: usize) -> String {
     format!("n{}", node + 1)
+}
+
+/// Returns the file with the boot id of the machine of a node.
+fn boot_id(dir: &TempDir, node: &str) -> PathBuf {
+    dir.path().join(format!("{node}.boot"))
 }
 
 fn text(path: &Path) -> String {

@@ -1,6 +1,7 @@
 //! The rules of the house, checked on cargo's data about the workspace and on its sources. A test of each rule breaks
 //! it on purpose.
 
+mod failures;
 mod lexer;
 mod manifests;
 mod names;
@@ -110,6 +111,13 @@ fn a_query_is_in_five_files() {
         "proto/src/queries.rs",
     ];
     assert_eq!(files, named, "CONTRIBUTING.md says that a query is in these and its table; the API is another caller");
+}
+
+#[test]
+fn the_tests_of_failures_exist() {
+    let document = std::fs::read_to_string(root().join("docs/failures.md")).expect("the document");
+    let sources = Tree::read(root()).sources();
+    check("docs/failures.md names tests", &failures::unknown_tests(&document, &sources));
 }
 
 #[test]
