@@ -28,7 +28,7 @@ pub use host::{Host, Switch};
 pub use ledger::Ledger;
 pub use load::{Ending, Load};
 pub use person::Person;
-pub use processes::{Process, job_processes, kill_all, kill_shepherds, processes};
+pub use processes::{MACHINE, Process, job_processes, kill_all, kill_machine, kill_shepherds, processes};
 pub use stranger::{Hostile, STRANGER, Stranger};
 pub use submitter::{MARK, Ran, Submitter, finish, finish_within, sorted_lines};
 pub use torrent::Torrent;

@@ -7,6 +7,9 @@ use nix::unistd::Pid;
 
 use crate::submitter::MARK;
 
+/// Variable of the daemon of a node for [`kill_machine`].
+pub const MACHINE: &str = "TEST_MACHINE";
+
 /// A process with its original environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Process {
@@ -71,9 +74,19 @@ pub fn kill_shepherds(mark: &str, node: &str) {
 
 /// Kills all processes of the cluster with this mark, whose daemons have ended.
 pub fn kill_all(mark: &str) {
-    // Without daemons no job starts, but a killed process may have forked before. So this repeats until there are no
-    // processes.
-    while let left = processes(MARK, mark)
+    kill_until_none(|| processes(MARK, mark));
+}
+
+/// Kills all jobs and shepherds of a node of the cluster with this mark, whose daemon has ended. That daemon has the name of the
+/// node in its environment as [`MACHINE`], which its shepherds inherit.
+pub fn kill_machine(mark: &str, node: &str) {
+    let is_here = |process: &Process| [MACHINE, "LIMO_NODE"].iter().any(|name| process.variable(name) == Some(node));
+    kill_until_none(|| processes(MARK, mark).into_iter().filter(is_here).collect());
+}
+
+fn kill_until_none(left: impl Fn() -> Vec<Process>) {
+    // Without daemons no job starts, but a killed process may have forked before.
+    while let left = left()
         && !left.is_empty()
     {
         left.iter().for_each(Process::kill);

@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::thread;
 
 use limo_requirements::{PostgresServer, SmallDisk};
-use limo_tests::{Daemon, MARK, Submitter, groups, kill_all, kill_shepherds, until};
+use limo_tests::{Daemon, MACHINE, MARK, Submitter, groups, kill_all, kill_machine, until};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
@@ -93,7 +93,9 @@ impl Site {
         };
         let daemon = |program, name: &str, state: &Path, more: &[&str]| {
             let arguments = ["--state-dir", &text(state)].iter().chain(more).map(|&word| word.to_owned()).collect();
-            Daemon::new(program, arguments, variables.clone(), path(&format!("{name}.log")))
+            let machine = (MACHINE.to_owned(), name.to_owned());
+            let variables = variables.iter().cloned().chain([machine]).collect();
+            Daemon::new(program, arguments, variables, path(&format!("{name}.log")))
         };
         let on_disk = |disk: Option<&SmallDisk>, name: &str| disk.map_or(path(name), |disk| disk.path().join("state"));
         let (mut masters, mut databases) = (Vec::new(), Vec::new());
@@ -263,7 +265,7 @@ impl Site {
     pub fn reboot(&mut self, node: usize) {
         let name = node_name(node);
         self.kill_node(node);
-        kill_shepherds(&self.submitter.mark, &name);
+        kill_machine(&self.submitter.mark, &name);
         self.repair(NODE);
         let boot = boot_id(&self.dir, &name);
         let starts: u64 = fs::read_to_string(&boot).expect("written before").parse().expect("a number");
