@@ -29,6 +29,30 @@ struct Stream {
     is_taken: AtomicBool,
 }
 
+impl Stream {
+    /// Takes the stream, unless it is taken.
+    fn take(&self) -> Option<Taken<'_>> {
+        let is_free = !self.is_taken.swap(true, Ordering::Acquire);
+        is_free.then_some(Taken { stream: self, is_whole: false })
+    }
+}
+
+/// The only writer to a stream, until it is dropped. Unless what was begun is complete then, the connection ends: a frame
+/// may be written in part.
+struct Taken<'a> {
+    stream: &'a Stream,
+    is_whole: bool,
+}
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        if !self.is_whole {
+            self.stream.half.hang_up();
+        }
+        self.stream.is_taken.store(false, Ordering::Release);
+    }
+}
+
 /// Writes signs of life to a connection while its writer is idle. Does not keep the connection open.
 #[derive(Debug)]
 pub struct SignWriter(Weak<Stream>);
@@ -74,14 +98,17 @@ impl<Out> Writer<Out> {
         SignWriter(Arc::downgrade(&self.stream))
     }
 
-    /// Writes out the buffer, followed by these bytes.
+    /// Writes out the buffer, followed by these bytes. Ends the connection if it is cancelled.
     async fn write_with(&mut self, behind: &[u8]) -> Result<(), ConnectionError> {
         let all = self.buffer.len() + behind.len();
         let mut written = 0;
         // The loop is short, because a sign is written quickly.
-        while self.stream.is_taken.swap(true, Ordering::Acquire) {
-            tokio::task::yield_now().await;
-        }
+        let mut taken = loop {
+            match self.stream.take() {
+                Some(taken) => break taken,
+                None => tokio::task::yield_now().await,
+            }
+        };
         while written < all {
             let first = IoSlice::new(self.buffer.get(written..).unwrap_or_default());
             let second = IoSlice::new(&behind[written.saturating_sub(self.buffer.len())..]);
@@ -94,7 +121,8 @@ impl<Out> Writer<Out> {
             }
         }
         self.stream.half.flush().await?;
-        self.stream.is_taken.store(false, Ordering::Release);
+        taken.is_whole = true;
+        drop(taken);
         self.buffer.clear();
         // Large messages are rare, and most connections are idle.
         self.buffer.shrink_to(BUFFER);
@@ -107,19 +135,14 @@ impl SignWriter {
     /// connection is over.
     pub fn write(&self, sign: Sign) -> bool {
         let Some(stream) = self.0.upgrade() else { return false };
-        if stream.is_taken.swap(true, Ordering::Acquire) {
-            return false;
-        }
+        let Some(mut taken) = stream.take() else { return false };
         let body = sign.body();
         let mut frame = [0; HEAD + BEAT];
         frame[..HEAD].copy_from_slice(&length(body.len()));
         frame[HEAD..].copy_from_slice(&body);
         let written = stream.half.try_write(&[IoSlice::new(&frame)]);
-        if written.as_ref().is_ok_and(|count| *count < frame.len()) {
-            // A partially written sign makes the connection unusable.
-            stream.half.hang_up();
-        }
-        stream.is_taken.store(false, Ordering::Release);
+        // After an error nothing was written.
+        taken.is_whole = written.as_ref().map_or(true, |count| *count == frame.len());
         written.is_ok()
     }
 }
@@ -190,6 +213,8 @@ impl<Out: Serialize + Replace> Writer<Out> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tokio::io::AsyncReadExt;
     use tokio::net::UnixStream;
 
@@ -229,6 +254,35 @@ mod tests {
         let mut rest = Vec::new();
         far.read_to_end(&mut rest).await.expect("the end");
         assert_eq!(rest, sign);
+    }
+
+    /// A second write must not wait for the end of the first one.
+    #[tokio::test]
+    async fn each_write_to_a_broken_connection_is_an_error() {
+        let (near, far) = UnixStream::pair().expect("a pair");
+        let (_read, half) = Socket::from(near).into_halves().expect("halves");
+        let mut writer = Writer::<()>::new(half);
+        drop(far);
+        for _ in 0..2 {
+            let fed = tokio::time::timeout(Duration::from_secs(10), writer.feed_body(&[0; BUFFER]));
+            assert!(fed.await.expect("no wait").is_err());
+        }
+        assert!(!writer.sign_writer().write(PING));
+    }
+
+    #[tokio::test]
+    async fn a_cancelled_write_ends_the_connection() {
+        let (near, mut far) = UnixStream::pair().expect("a pair");
+        let (_read, half) = Socket::from(near).into_halves().expect("halves");
+        let mut writer = Writer::<()>::new(half);
+        let body = vec![0; 4 << 20];
+        let cancelled = tokio::time::timeout(Duration::from_millis(1), writer.feed_body(&body)).await;
+        assert!(cancelled.is_err(), "more than a socket keeps");
+        assert!(!writer.sign_writer().write(PING), "inside a frame");
+        assert!(writer.flush().await.is_err());
+        let mut rest = Vec::new();
+        far.read_to_end(&mut rest).await.expect("the end");
+        assert!(rest.len() < body.len());
     }
 
     #[tokio::test]
