@@ -38,6 +38,11 @@ impl Controller {
         }
     }
 
+    /// Closes the connection of a client that returns to its job: it calls again, and a refusal would end it.
+    pub(super) fn returns_later(&mut self, peer: PeerId) {
+        self.close_client(peer, "the journal cannot be written at present".into());
+    }
+
     pub(super) fn tell_client(&mut self, peer: PeerId, mut message: MasterToClient) {
         let Some(client) = self.sessions.get(peer) else { return };
         if self.tx.settings.hides_commands && !client.caller.operator {
@@ -144,7 +149,10 @@ impl Controller {
     pub(super) fn serve(&mut self, peer: PeerId, message: ClientToMaster) {
         if !(self.tx.commits.is_open() || (self.tx.commits.is_read_only() && changes_nothing(&message))) {
             let reason = self.tx.commits.trouble().unwrap_or("it is being read back").to_owned();
-            return self.tell_client(peer, not_written(&reason));
+            return match message {
+                ClientToMaster::Attach { .. } => self.returns_later(peer),
+                _ => self.tell_client(peer, not_written(&reason)),
+            };
         }
         let may_only_ask = self.caller(peer).is_some_and(|caller| caller.may_only_ask);
         if may_only_ask && !matches!(message, ClientToMaster::Ask(_)) {

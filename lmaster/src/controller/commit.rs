@@ -248,7 +248,7 @@ impl Controller {
                     }
                     self.tell_client(peer, refusal.clone());
                 }
-                After::Attach(peer, ..) => self.tell_client(peer, refusal.clone()),
+                After::Attach(peer, ..) => self.returns_later(peer),
                 After::Ask(ticket, question) => {
                     self.answered(ticket, question.fail(format!("the journal cannot be written: {reason}")));
                 }

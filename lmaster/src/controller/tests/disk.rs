@@ -174,7 +174,11 @@ fn a_journal_that_cannot_be_read_back_is_tried_again() {
     (bench.slow_disk, bench.slow_answers) = (true, true);
     bench.say(client, exec_again(2));
     bench.answer_one();
+    let attach = ClientToMaster::Attach { job, key: [1; 16], stdout: 0, stderr: 0, more: Vec::new() };
+    let [returning, late] = [(); 2].map(|()| bench.client(7));
+    bench.say(returning, attach.clone());
     full(&mut bench);
+    assert_eq!(bench.closed.pop().map(|(peer, _)| peer), Some(returning), "it calls again");
     bench.heard(client);
     bench.say(client, ClientToMaster::Ask(Box::new(Query::Status(StatusQuery))));
     assert!(bench.heard(client).is_empty(), "it waits for the state");
@@ -182,6 +186,8 @@ fn a_journal_that_cannot_be_read_back_is_tried_again() {
     let error = limo_journal::RecoverError::Database { detail: "the disk is gone".into() };
     bench.input(Input::Recovered(Err(error)));
     refusal(bench.heard(client).first());
+    bench.say(late, attach);
+    assert_eq!(bench.closed.pop().map(|(peer, _)| peer), Some(late), "it calls again");
     let node = bench.peer();
     bench.input(Input::NodeConnected(node));
     assert_eq!(bench.closed.last().map(|(peer, _)| *peer), Some(node));
