@@ -1,13 +1,19 @@
 //! A small file system, which can be filled without harm to others. Only root can mount one.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Error, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::{NamedTempFile, TempDir};
 
+use nix::libc;
+
 use crate::{Requirement, skip};
+
+/// `_IOR('X', 125, u32)` of fs/ext4/ext4.h in Linux.
+const EXT4_IOC_SHUTDOWN: libc::Ioctl = 0x8004_587d;
 
 /// A separate file system. Unmounted when dropped, even if files on it are open.
 pub struct SmallDisk {
@@ -31,7 +37,7 @@ impl SmallDisk {
         Some(disk)
     }
 
-    /// Mounts ext4 instead, which [`SmallDisk::fail`] can make read-only.
+    /// Mounts ext4 instead, for [`SmallDisk::abort`] and [`SmallDisk::fail`].
     ///
     /// # Panics
     /// The same as for [`SmallDisk::mount`].
@@ -55,16 +61,31 @@ impl SmallDisk {
         mount
     }
 
-    /// Makes the kernel treat a disk with ext4 as failed: it becomes read-only, also for open files.
+    /// Makes the kernel set a disk with ext4 read-only, as after an error, also for open files. Linux 6.18 may lose what it
+    /// confirms meanwhile as synchronised.
     ///
     /// # Panics
     /// If it cannot be remounted.
-    pub fn fail(&self) {
+    pub fn abort(&self) {
         // This is part of a test, which fails without it.
         done(Command::new("mount").args(["-o", "remount,abort"]).arg(self.path())).expect("ext4 can be aborted");
     }
 
-    /// Makes a disk that failed writable again. Returns false, and changes nothing, while a process has a file on it.
+    /// Makes the kernel treat a disk with ext4 as failed: each access to its files is an error from then on. What was
+    /// written before is kept.
+    ///
+    /// # Panics
+    /// If the kernel refuses.
+    pub fn fail(&self) {
+        // This is part of a test, which fails without it.
+        let directory = File::open(self.path()).expect("it is mounted");
+        let flags: u32 = 0;
+        // SAFETY: the descriptor is open, and the kernel reads a number of this size at the pointer.
+        let result = unsafe { libc::ioctl(directory.as_raw_fd(), EXT4_IOC_SHUTDOWN, &raw const flags) };
+        assert_eq!(result, 0, "ext4 cannot be shut down: {}", Error::last_os_error());
+    }
+
+    /// Makes a disk that was aborted or failed usable again. Returns false, and changes nothing, while a process has a file on it.
     ///
     /// # Panics
     /// If it cannot be mounted again.

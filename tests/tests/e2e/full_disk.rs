@@ -135,7 +135,7 @@ fn a_master_whose_disk_fails_refuses_new_jobs_and_loses_none() {
     let Some(disk) = SmallDisk::mount_ext4(64 << 20) else { return };
     let (mut cluster, mut lrun, mut lines) = with_a_job(&disk);
     let submitter = cluster.submitter().clone();
-    disk.fail();
+    disk.abort();
     submitter.lrun(&["--detach", "true"]).failed("the disk under the journal is read-only");
     let trouble = "the master is read-only: the disk under the journal is read-only";
     let status = until("the master answers", || {

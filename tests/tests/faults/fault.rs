@@ -53,7 +53,7 @@ pub enum Fault {
     EndDatabase,
     Break(Link, Broken),
     FillDisk(usize),
-    /// The kernel makes the disk of the journal read-only, as after an error of the hardware.
+    /// Each access to the disk of the journal is an error.
     FailDiskOfJournal,
     /// The same for the disk of the last node, which has this number. The machine is then started anew.
     FailDiskOfNode(usize),

@@ -83,7 +83,7 @@ impl Site {
         let path = |name: &str| dir.path().join(name);
         let mark = text(dir.path());
         let names: &[&str] = if server.is_some() { &["m1", "m2"] } else { &["m1"] };
-        let variables = vec![(MARK.to_owned(), mark.clone()), ("LIMO_CGROUP".to_owned(), "auto".to_owned())];
+        let variables = [(MARK.to_owned(), mark.clone()), ("LIMO_CGROUP".to_owned(), "auto".to_owned())];
         // The sockets of the relays for this caller, and its address of all masters.
         let relays = |caller: &str| -> (Vec<Relay>, String) {
             let socket = |master: &&str| path(&format!("{caller}-{master}.sock"));
