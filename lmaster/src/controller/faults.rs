@@ -23,12 +23,16 @@ pub enum Fault {
     RestartOverlooked,
     /// Deadlines follow the wall clock.
     WallClockFollowed,
+    /// A node whose connection breaks before it has answered an order to sleep counts as unreachable, and is never woken.
+    SleeperForgotten,
+    /// A node that does not wake is not woken again.
+    WokenOnce,
 }
 
 #[cfg(test)]
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::AnsweredEarly,
         Self::StopNotRepeated,
         Self::EndNotAcknowledged,
@@ -39,6 +43,8 @@ impl Fault {
         Self::ReportsIgnored,
         Self::RestartOverlooked,
         Self::WallClockFollowed,
+        Self::SleeperForgotten,
+        Self::WokenOnce,
     ];
 }
 

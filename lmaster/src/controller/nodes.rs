@@ -60,10 +60,11 @@ impl Controller {
                 self.assignments.part_away(job, node);
             }
         }
-        self.sleepers.broke(&mut self.tx, node);
-        self.tx.must(Event::NodeAway { node });
-        self.liveness.is_unreachable(&self.tx, node);
-        Liveness::report_unreachable(&self.tx, node);
+        if !self.sleepers.broke(&mut self.tx, node) {
+            self.tx.must(Event::NodeAway { node });
+            self.liveness.is_unreachable(&self.tx, node);
+            Liveness::report_unreachable(&self.tx, node);
+        }
         self.tx.forget_reading(node);
         self.probes_broke(node);
     }

@@ -6,9 +6,9 @@
 //! | state in the core | event | result |
 //! |---|---|---|
 //! | going down | the node confirms | its connection is closed; it is asleep when its time to fall asleep is over |
-//! | going down | the node refuses, or does not answer in time | awake, and no new order for `sleep_again_after` |
-//! | going down | its connection breaks before the answer | unreachable, as any other node |
-//! | going down | the master was restarted, and the node does not register in time | asleep |
+//! | going down | the node refuses | awake, and no new order for `sleep_again_after` |
+//! | going down | the node does not answer in time | its connection is closed |
+//! | going down | its connection ends before the answer, or the master was restarted, and the node does not register in time | asleep |
 //! | asleep | silence | none: no lease runs |
 //! | waking | the node does not register in time | woken again, `wake_tries` times in total; then drained, its jobs taken back |
 //! | going down, asleep | the node registers without an order | awake, and no new order for `sleep_again_after` |
@@ -24,6 +24,7 @@ use limo_proto::MasterToNode;
 use limo_sched::{Assignment, Event, Node, Sleep};
 
 use super::assignments::Assignments;
+use super::faults::{self, Fault};
 use super::multi_node::nodes_of;
 use super::node_peer::NodeLinks;
 use super::tx::Tx;
@@ -68,11 +69,12 @@ enum Step {
     Woken { tries: u32, fault: Option<String> },
 }
 
-/// A node that does not wake, the attempts to wake it, and the last error.
-struct GivenUp {
-    node: NodeId,
-    tries: u32,
-    fault: Option<String>,
+/// A node whose time is over.
+enum Overdue {
+    /// It does not answer an order to sleep.
+    Silent(NodeId),
+    /// It does not wake, with the attempts to wake it and the last error.
+    Asleep { node: NodeId, tries: u32, fault: Option<String> },
 }
 
 impl Sleepers {
@@ -116,10 +118,7 @@ impl Sleepers {
         for (node, sleep) in nodes {
             match sleep {
                 // The order may have been lost; then the node registers.
-                Sleep::GoingDown => {
-                    let until = tx.now + tx.settings.idle.sleep_timeout.max(span_of(tx, node, |rest| rest.down.span));
-                    self.set(node, Step::Falling, until);
-                }
+                Sleep::GoingDown => self.falls_asleep_unseen(tx, node),
                 Sleep::Waking => self.call(tx, node, 1),
                 Sleep::Awake | Sleep::Asleep => {}
             }
@@ -190,31 +189,47 @@ impl Sleepers {
         }
     }
 
-    /// Handles a broken connection: a node that had not confirmed did not fall asleep.
-    pub(super) fn broke(&mut self, tx: &mut Tx, node: NodeId) {
+    /// Handles a broken connection. Returns true if the node may have obeyed an order to sleep, and its answer is lost:
+    /// then it is not unreachable, but falls asleep, unless it registers in time.
+    pub(super) fn broke(&mut self, tx: &mut Tx, node: NodeId) -> bool {
+        let may_obey = matches!(self.steps.get(&node), Some((Step::Told | Step::Falling, _)));
         self.forget(node);
-        if sleep_of(tx, node) != Sleep::Awake {
-            tx.must(Event::Awake { nodes: vec![(node, 1)] });
+        match sleep_of(tx, node) {
+            Sleep::GoingDown if may_obey && !faults::has(Fault::SleeperForgotten) => {
+                self.falls_asleep_unseen(tx, node);
+                return true;
+            }
+            Sleep::Awake => {}
+            Sleep::GoingDown | Sleep::Asleep | Sleep::Waking => tx.must(Event::Awake { nodes: vec![(node, 1)] }),
         }
+        false
     }
 
-    /// Decides about nodes whose time has come, until one has to be given up. Returns that one.
-    fn decide(&mut self, tx: &mut Tx) -> Option<GivenUp> {
+    /// Expects a node to fall asleep that cannot say so.
+    fn falls_asleep_unseen(&mut self, tx: &Tx, node: NodeId) {
+        let down = span_of(tx, node, |rest| rest.down.span);
+        self.set(node, Step::Falling, tx.now + tx.settings.idle.sleep_timeout.max(down));
+    }
+
+    /// Decides about nodes whose time has come, until one is overdue. Returns that one.
+    fn decide(&mut self, tx: &mut Tx) -> Option<Overdue> {
         while tx.commits.is_open()
             && let Some((node, step)) = self.take_due(tx.now)
         {
             match (step, sleep_of(tx, node)) {
+                // Its answer may be lost.
                 (Step::Told, Sleep::GoingDown) => {
-                    let timeout = tx.settings.idle.sleep_timeout;
-                    self.sleep_failed(tx, node, &format!("the node did not answer within {timeout}"));
+                    self.falls_asleep_unseen(tx, node);
+                    return Some(Overdue::Silent(node));
                 }
                 (Step::Falling, Sleep::GoingDown) => {
                     tracing::info!(node = tx.name_of(node), "the node is asleep");
                     tx.must(Event::Asleep { nodes: vec![(node, 1)] });
                 }
+                (Step::Woken { .. }, Sleep::Waking) if faults::has(Fault::WokenOnce) => {}
                 (Step::Woken { tries, fault }, Sleep::Waking) => match tries < tx.settings.idle.wake_tries {
                     true => self.call(tx, node, tries + 1),
-                    false => return Some(GivenUp { node, tries, fault }),
+                    false => return Some(Overdue::Asleep { node, tries, fault }),
                 },
                 // Another event has changed its state.
                 _ => {}
@@ -254,14 +269,22 @@ fn each(runs: &[(NodeId, u32)]) -> impl Iterator<Item = NodeId> {
 impl Controller {
     /// Decides about nodes whose time has come.
     pub(super) fn sleep_due(&mut self) {
-        while let Some(given_up) = self.sleepers.decide(&mut self.tx) {
-            self.give_up(given_up);
+        while let Some(overdue) = self.sleepers.decide(&mut self.tx) {
+            match overdue {
+                Overdue::Silent(node) => {
+                    let timeout = self.tx.settings.idle.sleep_timeout;
+                    let peer = self.link(node);
+                    let reason = format!("the order to sleep was not answered within {timeout}");
+                    peer.into_iter().for_each(|peer| self.close_node(peer, reason.clone()));
+                }
+                Overdue::Asleep { node, tries, fault } => self.give_up(node, tries, fault),
+            }
         }
     }
 
     /// Drains a node that does not wake, until an operator has checked it. Its draw is unknown, as for an unreachable
     /// node.
-    fn give_up(&mut self, GivenUp { node, tries, fault }: GivenUp) {
+    fn give_up(&mut self, node: NodeId, tries: u32, fault: Option<String>) {
         let (name, timeout) = (self.tx.name_of(node), wake_timeout(&self.tx, node));
         let times = if tries == 1 { "once".to_owned() } else { format!("{tries} times") };
         let fault = fault.map(|fault| format!(": {fault}")).unwrap_or_default();

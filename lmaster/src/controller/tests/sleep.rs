@@ -175,14 +175,27 @@ fn a_killed_master_continues_from_each_power_state() {
 }
 
 #[test]
+fn a_node_whose_report_of_its_sleep_is_lost_is_asleep() {
+    let (mut bench, node) = going_down();
+    bench.input(Input::Gone(node));
+    assert_eq!(words_of(&mut bench, 0), "falling asleep");
+    bench.pass(bench.settings.idle.sleep_timeout);
+    assert_eq!(words_of(&mut bench, 0), "asleep");
+    let client = bench.client(7);
+    bench.submit(client, 1);
+    assert_eq!(bench.woken.len(), 1);
+    proceeds(bench, "boot");
+}
+
+#[test]
 fn a_node_that_is_killed_on_its_way_to_sleep_comes_back_awake() {
     // The connection breaks before the node reports that it falls asleep.
-    let mut bench = sleepy();
-    let node = connect(&mut bench, "n1", "boot");
+    let (mut bench, node) = going_down();
     bench.input(Input::Gone(node));
-    assert_eq!(words_of(&mut bench, 0), "unreachable");
     let node = connect(&mut bench, "n1", "boot");
-    assert_eq!(words(&bench.orders(node)), ["Registered", "Sleep"]);
+    assert_eq!((words_of(&mut bench, 0), words(&bench.orders(node))), ("up".into(), vec!["Registered".into()]));
+    bench.pass(bench.settings.idle.sleep_again_after);
+    assert_eq!(words(&bench.orders(node)), ["Sleep"]);
     // The connection breaks after that report.
     bench.report(node, NodeToMaster::FallingAsleep);
     bench.input(Input::Gone(node));
@@ -208,9 +221,12 @@ fn a_node_that_refuses_to_sleep_stays_up_and_is_left_alone_for_a_while() {
     assert_eq!(words(&bench.orders(node)), Vec::<String>::new());
     bench.pass(Span::from_secs(1));
     assert_eq!(words(&bench.orders(node)), ["Sleep"]);
-    // A node that does not answer has refused.
+    // A node that does not answer has to register again, because it may have fallen asleep.
     bench.pass(bench.settings.idle.sleep_timeout);
-    assert_eq!(words_of(&mut bench, 0), "up");
+    assert_eq!(bench.closed, [(node, "the order to sleep was not answered within 1min".to_owned())]);
+    assert_eq!(words_of(&mut bench, 0), "falling asleep");
+    let node = connect(&mut bench, "n1", "boot");
+    assert_eq!((words_of(&mut bench, 0), words(&bench.orders(node))), ("up".into(), vec!["Registered".into()]));
     // A node that registers again with the reason has also refused.
     bench.pass(again);
     bench.report(node, NodeToMaster::FallingAsleep);

@@ -11,7 +11,7 @@ use crate::controller::faults::{self as of_master, Fault as OfMaster};
 const SEEDS: u64 = 400;
 
 /// Each fault, and the messages of worlds that find it.
-const FAULTS: [(Injected, &[&str]); 26] = [
+const FAULTS: [(Injected, &[&str]); 28] = [
     (Injected::Node(OfNode::ToldBeforeDurable), &["recorded: None"]),
     (Injected::Node(OfNode::ForgottenEarly), &["does not come to an end", "was lost without need"]),
     (Injected::Node(OfNode::StartedAgain), &["is not counted"]),
@@ -38,6 +38,8 @@ const FAULTS: [(Injected, &[&str]); 26] = [
     (Injected::Master(OfMaster::ReportsIgnored), &["is not counted"]),
     (Injected::Master(OfMaster::RestartOverlooked), &["was cancelled", "runs again"]),
     (Injected::Master(OfMaster::WallClockFollowed), &["does not come to an end"]),
+    (Injected::Master(OfMaster::SleeperForgotten), &["does not come to an end"]),
+    (Injected::Master(OfMaster::WokenOnce), &["does not come to an end"]),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,8 +60,7 @@ impl Injected {
     fn found(self) -> Option<(u64, Caught)> {
         let (errors, _guard) = Errors::listen();
         self.inject();
-        let kinds = [(false, false), (true, false), (false, true)];
-        let kinds = kinds.map(|(wide, owners)| WorldKind { wide, busy: true, owners });
+        let kinds = WorldKind::busy();
         let worlds = (1..=SEEDS).flat_map(|seed| kinds.map(|kind| (seed, kind)));
         let run = |(seed, kind)| Some((seed, panics::run(seed, kind, &all_steps(kind), &errors).err()?));
         let found = worlds.filter_map(run).next();

@@ -14,9 +14,17 @@ use super::*;
 /// Job and attempt.
 pub type Key = (JobId, Attempt);
 
+/// Properties of a machine.
+#[derive(Debug, Clone, Copy)]
+pub struct Machine {
+    /// True if it can tell if its owner is there.
+    pub has_owner: bool,
+    pub may_sleep: bool,
+}
+
 pub struct Host {
     pub name: String,
-    boot: u32,
+    pub boot: u32,
     /// Number of daemons that ran on the machine.
     daemons: u8,
     node: Node,
@@ -25,8 +33,8 @@ pub struct Host {
     pub introduced: bool,
     /// Records on the disk.
     pub records: BTreeMap<Key, Found>,
-    /// True if the machine can tell if its owner is there.
-    pub has_owner: bool,
+    pub machine: Machine,
+    pub slumber: Slumber,
     /// State of the owner on the disk.
     pub owner: OwnerRecord,
     /// Records on their way to the disk, in order.
@@ -67,8 +75,9 @@ pub fn node_moment(now: Time) -> Moment {
     Moment { since, boot: BootTime(u64::try_from(since.as_millis()).expect("not long")) }
 }
 
-fn node_of(name: &str, boot: u32, daemons: u8, (has_owner, now): (bool, Time)) -> Node {
-    let slave = slave(name, &boot.to_string(), Vec::new()).slave;
+fn node_of(name: &str, boot: u32, daemons: u8, (machine, now): (Machine, Time)) -> Node {
+    let mut slave = slave(name, &boot.to_string(), Vec::new()).slave;
+    slave.spec.rest = machine.may_sleep.then(|| Arc::new(sleepers::rest()));
     let rhythm = Rhythm { looks: Duration::from_secs(1), readings: Duration::from_secs(1) };
     let parts = Parts {
         spec: slave.spec,
@@ -79,7 +88,7 @@ fn node_of(name: &str, boot: u32, daemons: u8, (has_owner, now): (bool, Time)) -
         own_uid: None,
         user_rules: UserRules { root_jobs: true, min_uid: 0 },
         scripts: Scripts { prolog: true, epilog: true },
-        has_owner,
+        has_owner: machine.has_owner,
         seed: [daemons; 32],
         instance: slave.instance,
         boot: slave.boot,
@@ -90,11 +99,12 @@ fn node_of(name: &str, boot: u32, daemons: u8, (has_owner, now): (bool, Time)) -
 }
 
 impl Host {
-    pub fn new(index: usize, has_owner: bool, now: Time) -> Self {
+    pub fn new(index: usize, machine: Machine, now: Time) -> Self {
         let name = format!("n{index}");
         Self {
-            node: node_of(&name, 0, 0, (has_owner, now)),
-            has_owner,
+            node: node_of(&name, 0, 0, (machine, now)),
+            machine,
+            slumber: Slumber::default(),
             name,
             boot: 0,
             daemons: 0,
@@ -195,7 +205,7 @@ impl World {
         let now = self.bench.now;
         let host = &mut self.hosts[index];
         host.daemons += 1;
-        host.node = node_of(&host.name, host.boot, host.daemons, (host.has_owner, now));
+        host.node = node_of(&host.name, host.boot, host.daemons, (host.machine, now));
         // A daemon restores the values before the caps of an earlier one.
         host.capped = None;
         (host.doomed, host.is_stuck) = (None, false);
@@ -237,6 +247,7 @@ impl World {
     pub fn lose_power(&mut self, index: usize) {
         let host = &mut self.hosts[index];
         host.boot += 1;
+        host.slumber = Slumber::Awake;
         host.records.retain(|_, _| self.dice.roll(2) == 0);
         host.processes.clear();
         let ended = std::mem::take(&mut host.shepherds).into_values().map(|herd| herd.key);
@@ -264,6 +275,9 @@ impl World {
     /// Writes a waiting record to the disk, or gives the daemon a delayed input.
     pub fn settle(&mut self, index: usize) {
         let host = &mut self.hosts[index];
+        if host.slumber == Slumber::Asleep {
+            return;
+        }
         if let Some((ticket, record)) = host.writes.pop_front_if(|_| !host.is_stuck) {
             host.write(record);
             self.happens(index, Happened::Recorded { ticket, result: Ok(()) });
@@ -298,6 +312,7 @@ impl World {
                 self.hosts[index].capped = None;
                 return self.soon(index, vec![Happened::CapsPutBack { complete: true }]);
             }
+            Deed::Sleep => self.told_to_sleep(index),
             Deed::Exit(result) => panic!("the daemon of {} ends: {result:?}", self.hosts[index].name),
             _ => {}
         }

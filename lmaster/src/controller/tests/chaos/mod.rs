@@ -15,6 +15,7 @@ mod panics;
 mod people;
 mod seen;
 mod shepherds;
+mod sleepers;
 
 use std::collections::BTreeSet;
 
@@ -23,8 +24,9 @@ use limo_proto::Change;
 use super::errors::Errors;
 use super::*;
 use course::{Dice, Trace, worlds};
-use host::Host;
+use host::{Host, Machine};
 use seen::{BUSY, Seen};
+use sleepers::Slumber;
 
 const STEPS: usize = 400;
 /// Number of steps if nodes are slow and jobs wait for one another.
@@ -60,6 +62,17 @@ struct WorldKind {
     busy: bool,
     /// True if the first node has an owner, who comes and leaves.
     owners: bool,
+    /// True if nodes sleep while they have no jobs.
+    sleepy: bool,
+}
+
+impl WorldKind {
+    /// Returns each kind with busy users.
+    fn busy() -> [Self; 4] {
+        let busy = Self { busy: true, ..Self::default() };
+        let wide = Self { wide: true, ..busy };
+        [busy, wide, Self { owners: true, ..busy }, Self { sleepy: true, ..wide }]
+    }
 }
 
 struct World {
@@ -70,6 +83,7 @@ struct World {
     wide: bool,
     busy: bool,
     owners: bool,
+    sleepy: bool,
     preset: Preset,
     stormy: bool,
     /// True if nodes reboot in the world. The next value is true once one has.
@@ -113,22 +127,29 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, WorldKind { wide, busy, owners }: WorldKind, errors: Errors) -> Self {
+    fn new(seed: u64, WorldKind { wide, busy, owners, sleepy }: WorldKind, errors: Errors) -> Self {
         let bench = Bench::new();
         let preset = match (wide, busy, seed % 3) {
+            // Jobs start one by one, so that nodes may sleep.
+            _ if sleepy => Preset::Easy,
             (false, false, _) | (false, true, 0) => Preset::Fifo,
             (false, true, 1) => Preset::Limo,
             (true, true, 1) => Preset::Conservative,
             _ => Preset::Easy,
         };
         let mut world = Self {
-            hosts: (0..NODES).map(|index| Host::new(index, owners && index == 0, bench.now)).collect(),
+            hosts: (0..NODES)
+                .map(|index| {
+                    Host::new(index, Machine { has_owner: owners && index == 0, may_sleep: sleepy }, bench.now)
+                })
+                .collect(),
             bench,
             dice: Dice::of(seed, course::BEGINNING),
             trace: Trace::default(),
             wide,
             busy,
             owners,
+            sleepy,
             preset,
             stormy: seed.is_multiple_of(5),
             reboots: seed.is_multiple_of(2),
@@ -219,6 +240,7 @@ impl World {
             88..89 if self.reboots && self.strikes() => self.reboot(node),
             89..90 if self.busy => self.babble(node),
             90..92 if self.owners => self.come_or_leave(),
+            90..92 if self.sleepy => self.switch_on(node),
             90..97 if self.busy => self.meddle(),
             97..98 if self.rarely(4) => self.set_clock(),
             _ => {
@@ -256,7 +278,10 @@ impl World {
         if self.owners {
             settings.groups = owners::desk();
         }
-        if !self.reboots && !self.owners {
+        if self.sleepy {
+            sleepers::may_sleep(&mut settings);
+        }
+        if !self.reboots && !self.owners && !self.sleepy {
             return;
         }
         self.bench.settings = settings.clone();
@@ -286,6 +311,7 @@ impl World {
                 other => panic!("{other:?}"),
             }
         }
+        self.sleepers();
         for (peer, reason) in std::mem::take(&mut self.bench.closed) {
             if reason.contains("was not acknowledged within") {
                 self.seen.saw("acknowledgement missed");
@@ -332,7 +358,7 @@ impl World {
 
     /// Kills the daemon of a node, now or during its next action, or one of its shepherds.
     fn threaten(&mut self, node: usize) {
-        if !self.strikes() {
+        if !self.strikes() || self.hosts[node].slumber == Slumber::Asleep {
             return;
         }
         // Most nodes have no jobs, and a kill there shows little. Few have a suspended one.
@@ -370,5 +396,5 @@ fn whatever_is_done_to_jobs_and_arrays_all_come_to_their_ends() {
 
 #[test]
 fn whatever_is_done_to_jobs_over_several_nodes_all_come_to_their_ends() {
-    worlds(500, WorldKind { wide: true, busy: true, owners: false }, 2_000, &BUSY);
+    worlds(500, WorldKind { wide: true, busy: true, ..WorldKind::default() }, 2_000, &BUSY);
 }

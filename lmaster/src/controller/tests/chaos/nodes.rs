@@ -28,7 +28,7 @@ fn is_of_process(outcome: &Outcome) -> bool {
 
 impl World {
     pub fn connect(&mut self, node: usize) {
-        if self.hosts[node].link.is_some() {
+        if self.hosts[node].link.is_some() || self.hosts[node].slumber == Slumber::Asleep {
             return;
         }
         let peer = self.bench.peer();
@@ -46,6 +46,7 @@ impl World {
         host.out.clear();
         (host.introduced, host.is_stuck) = (false, false);
         self.happens(node, Happened::Disconnected);
+        self.falls_asleep(node);
         Some(peer)
     }
 
@@ -249,6 +250,9 @@ impl World {
 
     /// Breaks a connection; both sides notice, and messages on it are lost.
     pub fn cut(&mut self, node: usize) {
+        if matches!(self.hosts[node].slumber, Slumber::Told(_)) {
+            self.seen.saw("a node that is told to sleep and cut off");
+        }
         if let Some(peer) = self.hang_up(node) {
             self.bench.input(Input::Gone(peer));
         }
@@ -263,6 +267,7 @@ impl World {
         }
         let host = &mut self.hosts[node];
         host.silent_since.get_or_insert(self.bench.now);
+        host.slumber = Slumber::Awake;
         host.out.clear();
         host.introduced = false;
         let Some(peer) = host.link.take() else { return };
@@ -303,6 +308,9 @@ impl World {
 
     /// Lets time pass on a node: its master answers if it is connected, and due events happen.
     pub fn time_passes(&mut self, node: usize, span: Span) {
+        if self.sleeps_on(node) {
+            return;
+        }
         let now = self.bench.now;
         let host = &self.hosts[node];
         let silent = host.silent_since.map(|since| now - since);

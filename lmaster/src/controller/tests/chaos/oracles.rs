@@ -23,7 +23,7 @@ impl World {
         }
         let without_master = silent.is_some_and(|silent| silent >= CAP_LEASE);
         assert!(!without_master || host.capped.is_none(), "the caps of {} outlive their lease", host.name);
-        let is_in_use = host.has_owner && host.owner.is_there && host.owner.evict_after.is_some();
+        let is_in_use = host.machine.has_owner && host.owner.is_there && host.owner.evict_after.is_some();
         let runs = host.processes.values().find(|process| !process.is_frozen && !process.is_told_to_stop);
         assert!(!is_in_use || runs.is_none(), "a job runs beside the owner of {}: {runs:?}", host.name);
     }

@@ -49,5 +49,5 @@ impl World {
 
 #[test]
 fn wherever_owners_come_and_leave_all_jobs_come_to_their_ends() {
-    worlds(300, WorldKind { wide: false, busy: true, owners: true }, 500, &EVENTS);
+    worlds(300, WorldKind { busy: true, owners: true, ..WorldKind::default() }, 500, &EVENTS);
 }

@@ -306,7 +306,10 @@ impl World {
         let nodes = vec![format!("n{}", self.dice.roll(NODES))];
         match self.dice.roll(4) {
             0 => self.operator(Change::Drain { nodes, reason: "fans".into() }),
-            _ => self.operator(Change::Resume { nodes }),
+            _ => {
+                self.switch_on_given_up();
+                self.operator(Change::Resume { nodes });
+            }
         }
     }
 
