@@ -41,7 +41,7 @@ const OTHER_FILES: u64 = 500;
 
 type Line = Connection<MasterToNode, NodeToMaster>;
 
-fn slave(name: &str) -> Registration {
+fn slave(name: &str, meter: Meter) -> Registration {
     let unit = UnitSpec {
         name: "cpu".into(),
         hardware: "bench".into(),
@@ -55,7 +55,7 @@ fn slave(name: &str) -> Registration {
         units: vec![unit],
         memory: Memory::from_bytes(64 << 30),
         idle: Power::from_watts(50),
-        meter: Meter::None,
+        meter,
         rest: None,
     };
     let (instance, boot) = (format!("instance of {name}"), "boot".into());
@@ -72,7 +72,7 @@ fn slave(name: &str) -> Registration {
 }
 
 /// Registers nodes, and hands out each as soon as it is registered: it must give signs of life from then on.
-pub async fn nodes(address: &str, count: usize, mut each: impl FnMut(Line)) -> Result<()> {
+pub async fn nodes(address: &str, count: usize, meter: Meter, mut each: impl FnMut(Line)) -> Result<()> {
     let mut calls: JoinSet<Result<Line>> = JoinSet::new();
     for index in 0..count {
         if calls.len() == CALLS {
@@ -81,7 +81,7 @@ pub async fn nodes(address: &str, count: usize, mut each: impl FnMut(Line)) -> R
         let address = address.to_owned();
         calls.spawn(async move {
             let mut line: Line = connect(&address.parse()?, Role::Node, &Trusted::own()).await?;
-            let mut registration = slave(&format!("node-{index}"));
+            let mut registration = slave(&format!("node-{index}"), meter);
             registration.slave.journal = line.identity.journal;
             for message in registration.into_messages() {
                 line.writer.feed(&Frame::Message(message)).await?;
@@ -106,41 +106,70 @@ pub fn may_open(count: usize) -> Result<u64> {
     Ok(files)
 }
 
-/// Gives signs of life as `lslave` does, starting within one heartbeat. Counts the answers.
-pub async fn give_signs(mut line: Line, alive: Alive, begin: Instant, answered: Arc<AtomicUsize>) -> Result<()> {
-    tokio::time::sleep_until(begin).await;
-    let mut beats = alive.caller(begin);
-    loop {
-        let said = tokio::select! {
-            biased;
-            received = line.reader.receive() => {
-                beats.heard(Instant::now());
-                match received?.context("the master closed the connection")? {
-                    Received::Sign(Sign::Ping(number)) => Some(Sign::Pong(number)),
-                    Received::Sign(Sign::Pong(number)) => {
-                        beats.answered(number, Instant::now());
-                        answered.fetch_add(1, Ordering::Relaxed);
-                        None
+/// The connection of a node that only gives signs of life and reports.
+pub struct Life {
+    pub alive: Alive,
+    /// Time of the first sign.
+    pub begin: Instant,
+    /// Number of signs that the master has answered.
+    pub answered: Arc<AtomicUsize>,
+}
+
+impl Life {
+    /// Gives signs of life as `lslave` does, and sends each frame from `next`.
+    pub async fn live(self, mut line: Line, mut next: impl AsyncFnMut() -> Frame<NodeToMaster>) -> Result<()> {
+        tokio::time::sleep_until(self.begin).await;
+        let mut beats = self.alive.caller(self.begin);
+        loop {
+            let said = tokio::select! {
+                biased;
+                received = line.reader.receive() => {
+                    beats.heard(Instant::now());
+                    match received?.context("the master closed the connection")? {
+                        Received::Sign(Sign::Ping(number)) => Some(Sign::Pong(number)),
+                        Received::Sign(Sign::Pong(number)) => {
+                            beats.answered(number, Instant::now());
+                            self.answered.fetch_add(1, Ordering::Relaxed);
+                            None
+                        }
+                        Received::Frame(_) => None,
                     }
-                    Received::Frame(_) => None,
                 }
+                () = tokio::time::sleep_until(beats.due()) => match beats.beat(Instant::now()) {
+                    Beat::Ping(number) => Some(Sign::Ping(number)),
+                    Beat::Nothing => None,
+                    Beat::Dead => bail!("the master gives no sign of life"),
+                },
+                frame = next() => {
+                    line.writer.send(&frame).await?;
+                    None
+                }
+            };
+            if let Some(sign) = said {
+                line.writer.feed_sign(sign);
+                line.writer.flush().await?;
             }
-            () = tokio::time::sleep_until(beats.due()) => match beats.beat(Instant::now()) {
-                Beat::Ping(number) => Some(Sign::Ping(number)),
-                Beat::Nothing => None,
-                Beat::Dead => bail!("the master gives no sign of life"),
-            },
-        };
-        if let Some(sign) = said {
-            line.writer.feed_sign(sign);
-            line.writer.flush().await?;
         }
     }
 }
 
-/// Measures the rounds after single ends, with a thousand full nodes and a hundred thousand waiting jobs.
-pub async fn round(site: &Site) -> Result<Part> {
-    let (count, queued) = (site.so_many(1000), site.so_many(100_000));
+/// A full cluster, and the aims for its rounds.
+pub struct Full {
+    name: &'static str,
+    nodes: usize,
+    waiting: usize,
+    round_ms: f64,
+    resident_mb: f64,
+}
+
+pub const ROUND: Full = Full { name: "round", nodes: 1_000, waiting: 100_000, round_ms: 5.0, resident_mb: 200.0 };
+
+pub const LARGE_ROUND: Full =
+    Full { name: "large-round", nodes: 10_000, waiting: 1_000_000, round_ms: 20.0, resident_mb: 1_000.0 };
+
+/// Measures the rounds after single ends.
+pub async fn round(site: &Site, full: Full) -> Result<Part> {
+    let (count, queued) = (site.so_many(full.nodes), site.so_many(full.waiting));
     may_open(count)?;
     let place = place()?;
     let policy = &site.policy;
@@ -150,7 +179,7 @@ pub async fn round(site: &Site) -> Result<Part> {
     );
     let cluster = site.cluster(place.path(), &config, &[]).await?;
     let what = format!("{count} nodes of {CORES} cores, all full, {queued} jobs of 64 shapes behind, policy {policy}");
-    let mut part = Part::new("round", what, &[]);
+    let mut part = Part::new(full.name, what, &[]);
     let begin = Instant::now();
     queue(cluster.address(), queued + count * 2).await?;
     part.row("queued_s", "until the jobs are accepted", begin.elapsed().as_secs_f64());
@@ -173,11 +202,15 @@ pub async fn round(site: &Site) -> Result<Part> {
     let took = &all[filled.min(all.len())..];
     ensure!(!took.is_empty(), "the master did not say how long its rounds took");
     let round = "a round, with the step around it, as the master measures it";
-    part.aim("round_median_ms", round, (median(took) / 1000.0, Aim::AtMost(5.0)));
+    part.aim("round_median_ms", round, (median(took) / 1000.0, Aim::AtMost(full.round_ms)));
     part.row("round_p99_ms", "the same, 99 of 100", quantile(took, 990) / 1000.0);
     part.row("end_cpu_us", "CPU of the master for each end and what follows", used / delays.len() as f64 * 1e6);
     part.row("ended_median_ms", "from an end until it and what follows of it are on disk", median(&delays));
-    part.aim("resident_mb", "memory of the master", (resident_bytes(cluster.master_pid())? / 1e6, Aim::AtMost(200.0)));
+    part.aim(
+        "resident_mb",
+        "memory of the master",
+        (resident_bytes(cluster.master_pid())? / 1e6, Aim::AtMost(full.resident_mb)),
+    );
     crowd.stop();
     Ok(part)
 }
@@ -244,7 +277,7 @@ impl Crowd {
         let started = Arc::new(AtomicUsize::new(0));
         let (acknowledging, acknowledged) = tokio::sync::mpsc::unbounded_channel();
         let (mut orders, mut running) = (Vec::new(), JoinSet::new());
-        nodes(address, count, |line| {
+        nodes(address, count, Meter::None, |line| {
             let (order, ordered) = tokio::sync::mpsc::unbounded_channel();
             orders.push(order);
             running.spawn(node(line, ordered, Arc::clone(&started), acknowledging.clone()));

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use limo_model::Meter;
 use limo_proto::{Alive, HEARTBEAT};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::crowd::{give_signs, may_open, nodes};
+use super::crowd::{Life, may_open, nodes};
 use super::figure::{Aim, Part, median};
 use super::site::{Site, cpu_s, place, resident_bytes};
 
@@ -81,8 +82,10 @@ async fn watch_idle(site: &Site, (master, address, web): (u32, &str, &str), coun
     let (alive, mut beating) = (Alive::new(HEARTBEAT), JoinSet::new());
     let pause = HEARTBEAT / u32::try_from(count)?;
     let mut turn = 0;
-    nodes(address, count, |line| {
-        beating.spawn(give_signs(line, alive.clone(), Instant::now() + pause * turn, Arc::clone(&answered)));
+    nodes(address, count, Meter::None, |line| {
+        let begin = Instant::now() + pause * turn;
+        let life = Life { alive: alive.clone(), begin, answered: Arc::clone(&answered) };
+        beating.spawn(life.live(line, std::future::pending));
         turn += 1;
     })
     .await?;

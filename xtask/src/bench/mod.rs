@@ -2,7 +2,7 @@
 //! and with the figures of other programs, measured alternately in the same run, because the speed of a machine varies.
 //! The benchmark is not a test: it prints a missed target without failing.
 //!
-//! [`crowd`], [`idle`] and [`page`] have nodes without machines, [`submissions`] and [`compat`] a master without nodes,
+//! [`crowd`], [`idle`], [`meters`] and [`page`] have nodes without machines, [`submissions`] and [`compat`] a master without nodes,
 //! [`commands`] whole clusters.
 
 mod caller;
@@ -11,6 +11,7 @@ mod compat;
 mod crowd;
 mod figure;
 mod idle;
+mod meters;
 mod page;
 mod relay;
 mod site;
@@ -47,7 +48,7 @@ pub struct Arguments {
     /// Connect over TLS; only for `true`, `submissions`, `arrays` and `stdio`
     #[arg(long)]
     tls: bool,
-    /// Policy of the parts `round` and `page`
+    /// Policy of the parts `round`, `large-round` and `page`
     #[arg(long, value_name = "NAME", default_value = "limo")]
     policy: String,
 }
@@ -67,8 +68,12 @@ enum Name {
     Million,
     /// Rounds with 1,000 nodes and 100,000 jobs
     Round,
+    /// Rounds with 10,000 nodes and 1,000,000 jobs
+    LargeRound,
     /// 10,000 idle nodes
     Idle,
+    /// 10,000 nodes with meters
+    Meters,
     /// The page with 10,000 nodes and 100,000 jobs
     Page,
     /// Slurm's commands beside Limo's
@@ -150,8 +155,10 @@ async fn measure(site: &Site, name: Name) -> Result<Part> {
         Name::Arrays => commands::arrays(site).await,
         Name::Stdio => commands::stdio(site).await,
         Name::Million => submissions::million(site).await,
-        Name::Round => crowd::round(site).await,
+        Name::Round => crowd::round(site, crowd::ROUND).await,
+        Name::LargeRound => crowd::round(site, crowd::LARGE_ROUND).await,
         Name::Idle => idle::idle(site).await,
+        Name::Meters => meters::meters(site).await,
         Name::Page => page::page(site).await,
         Name::Compat => compat::compat(site).await,
         Name::Survive => submissions::survive(site).await,
