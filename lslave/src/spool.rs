@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use limo_files::Outlasts;
 use limo_model::{Attempt, JobId};
 use limo_node::{Found, OwnerRecord, Record};
 use limo_proto::{EncodeError, decode_stored_as, encode_stored_as};
@@ -102,7 +103,7 @@ fn random_name() -> Result<String, SpoolError> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Returns false for a file without content or with zeros, as a power loss leaves it.
+/// Returns false for no content or zeros, as a power loss leaves them in a file of an earlier release.
 fn is_random_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
@@ -127,7 +128,7 @@ impl Spool {
             Ok(text) if is_random_name(text.trim()) => text.trim().to_owned(),
             _ => {
                 let fresh = random_name()?;
-                write_whole(&path, format!("{fresh}\n").as_bytes())?;
+                write_whole(&path, Outlasts::Crash, format!("{fresh}\n").as_bytes())?;
                 fresh
             }
         };
@@ -141,7 +142,8 @@ impl Spool {
     /// # Errors
     /// If nothing can be written.
     pub fn probe(&mut self) -> Result<(), SpoolError> {
-        Ok(self.log.probe()?)
+        // Recovery writes to a damaged log, and the damage must be seen until then.
+        if self.log.is_damaged { Ok(()) } else { Ok(self.log.probe()?) }
     }
 
     /// Writes a record.
@@ -168,7 +170,7 @@ impl Spool {
     /// # Errors
     /// If it cannot be written; the earlier state remains then.
     pub fn keep_owner(&self, record: &OwnerRecord) -> Result<(), SpoolError> {
-        write_whole(&self.owner, &encode_stored_as(OWNER_FORMAT, record)?)
+        write_whole(&self.owner, Outlasts::Process, &encode_stored_as(OWNER_FORMAT, record)?)
     }
 
     /// Returns the state of the owner; without a readable file, that of a machine without an owner.
@@ -218,10 +220,6 @@ impl Spool {
             }
             self.log.keep(key, &entry);
         }
-        if self.log.is_damaged {
-            // The record of a start may be among the lost ones.
-            found.values_mut().for_each(|one| one.going = true);
-        }
         found.retain(|key, _| {
             let is_known = known.contains(key);
             if !is_known {
@@ -229,25 +227,20 @@ impl Spool {
             }
             is_known
         });
+        if self.log.is_damaged {
+            // The records of their starts may be among the lost ones.
+            for (&(job, attempt), one) in found.iter_mut().filter(|(_, one)| one.end.is_none()) {
+                one.going = true;
+                self.keep(&Record::Going { job, attempt })?;
+            }
+        }
         Ok(found)
     }
 }
 
 /// Writes a file atomically.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), SpoolError> {
-    let unfinished = path.with_added_extension("tmp");
-    let written = OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&unfinished)
-        .and_then(|mut file| file.write_all(bytes))
-        .and_then(|()| fs::rename(&unfinished, path));
-    written.map_err(|source| {
-        let _ = fs::remove_file(&unfinished);
-        SpoolError::Io { what: "write", path: path.to_owned(), source }
-    })
+fn write_whole(path: &Path, outlasts: Outlasts, bytes: &[u8]) -> Result<(), SpoolError> {
+    limo_files::replace(path, 0o600, outlasts, |file| file.write_all(bytes)).map_err(failed("write", path))
 }
 
 #[cfg(test)]
@@ -304,6 +297,23 @@ mod tests {
         let kinds: Vec<_> = found.iter().map(|((job, _), found)| (job.0, found.going, found.end.is_some())).collect();
         assert_eq!(kinds, [(1, false, false), (2, true, true)]);
         assert!(found.values().all(|found| found.intent.is_some()));
+    }
+
+    #[test]
+    fn attempts_may_have_run_once_records_are_lost() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut spool = Spool::open(dir.path()).expect("a spool");
+        (1..=3).for_each(|job| spool.keep(&intent(job)).expect("written"));
+        let path = dir.path().join(LOG);
+        let mut bytes = fs::read(&path).expect("three records");
+        let third = bytes.len() / 3;
+        bytes[third + 20] ^= 1;
+        fs::write(&path, bytes).expect("written");
+        drop(spool);
+        for _ in 0..2 {
+            let found = Spool::open(dir.path()).expect("a spool").recover().expect("readable");
+            assert_eq!(found.iter().map(|(key, one)| (key.0.0, one.going)).collect::<Vec<_>>(), [(1, true)]);
+        }
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub struct Found {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Record {
     Intent(Box<Intent>),
-    /// The command is about to be started, so the attempt never runs again. Written by earlier daemons.
+    /// The command may have been started, so the attempt never runs again. Written by earlier releases, and after records
+    /// were lost.
     Going {
         job: JobId,
         attempt: Attempt,

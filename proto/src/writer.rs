@@ -37,8 +37,8 @@ impl Stream {
     }
 }
 
-/// The only writer to a stream, until it is dropped. Unless what was begun is complete then, the connection ends: a frame
-/// may be written in part.
+/// The only writer to a stream, until it is dropped. If it is dropped before it has written all, the connection ends,
+/// because a frame may be written in part.
 struct Taken<'a> {
     stream: &'a Stream,
     is_whole: bool,

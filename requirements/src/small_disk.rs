@@ -1,14 +1,14 @@
 //! A small file system, which can be filled without harm to others. Only root can mount one.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Error, Write};
+use std::io::Error;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tempfile::{NamedTempFile, TempDir};
-
+use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
+use tempfile::{NamedTempFile, TempDir};
 
 use crate::{Requirement, skip};
 
@@ -85,7 +85,8 @@ impl SmallDisk {
         assert_eq!(result, 0, "ext4 cannot be shut down: {}", Error::last_os_error());
     }
 
-    /// Makes a disk that was aborted or failed usable again. Returns false, and changes nothing, while a process has a file on it.
+    /// Makes a disk that was aborted or failed usable again. Returns false, and changes nothing, while a process has a file
+    /// on it.
     ///
     /// # Panics
     /// If it cannot be mounted again.
@@ -114,11 +115,12 @@ impl SmallDisk {
     pub fn fill(&self) {
         let file = OpenOptions::new().create(true).append(true).open(self.filler());
         // This is part of a test, which fails without it.
-        let mut file = file.expect("room for a name");
-        let mut piece = 1 << 20;
+        let file = file.expect("room for a name");
+        let (mut length, mut piece) = (0, 1 << 30);
         while piece > 0 {
-            if file.write_all(&vec![1; piece]).is_err() {
-                piece /= 2;
+            match fallocate(&file, FallocateFlags::empty(), length, piece) {
+                Ok(()) => length += piece,
+                Err(_) => piece /= 2,
             }
         }
     }

@@ -156,6 +156,10 @@ impl Controller {
     fn fail(&mut self, (job, attempt): (JobId, Attempt), node: NodeId, why: &str) {
         let Some(name) = self.tx.core.node(node).map(|node| node.spec().name.clone()) else { return };
         let reason = format!("node {name} failed: {why}");
+        if self.is_starting(job) && !self.assignments.may_be_released(job, attempt) {
+            // It waits for another node that wakes.
+            return self.take_back(job, attempt, &reason);
+        }
         let usage = Usage::default();
         if self.is_multi_node(job) {
             tracing::error!(%job, %attempt, reason, "part of a job ended: its node failed");

@@ -39,8 +39,8 @@ const OF_NODES: [&str; 2] = ["--heartbeat", "500ms"];
 pub const JOURNAL: usize = 0;
 pub const NODE: usize = 1;
 
-/// Size of the disks of [`Site::disks`], in bytes: more than the journal of a run.
-const DISK: u64 = 256 << 20;
+/// Size of the disks of [`Site::disks`], in bytes: more than the journal of several hours, which has 5 MiB for 1,000 jobs.
+const DISK: u64 = 4 << 30;
 
 pub struct Site {
     masters: Vec<Daemon>,

@@ -237,6 +237,31 @@ fn a_node_that_refuses_to_sleep_stays_up_and_is_left_alone_for_a_while() {
     assert_eq!((words_of(&mut bench, 0), words(&bench.orders(node))), ("up".into(), Vec::<String>::new()));
 }
 
+/// The master is killed while a job waits for a sleeping node, and its other node does not return.
+#[test]
+fn a_job_that_waits_for_a_waking_node_is_not_ended_with_another_one() {
+    let mut bench = asleep();
+    bench.node("n2");
+    let client = bench.client(7);
+    bench.say(
+        client,
+        exec_with(1, |exec| {
+            exec.request.spread = Some(multi_node::spread(2));
+            exec.request.nodes = NonZeroU32::MIN;
+            exec.launch.parallel = Some(limo_proto::Parallel::default());
+            exec.launch.io = Io::Detached;
+        }),
+    );
+    assert_eq!((bench.woken.len(), job_state(&mut bench)), (1, JobState::Starting));
+    let mut bench = killed(bench);
+    bench.pass(bench.settings.node_lease);
+    assert_eq!(job_state(&mut bench), JobState::Waiting);
+    let nodes = [bench.node("n2"), connect(&mut bench, "n1", "boot")];
+    for node in nodes {
+        assert_eq!(words(&bench.orders(node)), ["Registered", "DoExec"]);
+    }
+}
+
 #[test]
 fn a_node_that_does_not_wake_is_drained_and_its_job_waits() {
     let mut bench = waking();
