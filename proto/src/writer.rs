@@ -33,7 +33,7 @@ impl Stream {
     /// Takes the stream, unless it is taken.
     fn take(&self) -> Option<Taken<'_>> {
         let is_free = !self.is_taken.swap(true, Ordering::Acquire);
-        is_free.then_some(Taken { stream: self, is_whole: false })
+        is_free.then(|| Taken { stream: self, is_whole: false })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Rules for sources.
 
-use crate::lexer::{Line, lines, words};
+use crate::lexer::{Line, is_word, lines, words};
 
 /// Most lines of a source: enough for a module with its tests, and few enough to read at once.
 const LINE_LIMIT: usize = 400;
@@ -21,10 +21,9 @@ const SLEEPERS: [(&str, &str); 11] = [
 ];
 
 /// Sources that rename files themselves, and the reason. All others use `limo_files::replace`.
-const RENAMERS: [(&str, &str); 7] = [
+const RENAMERS: [(&str, &str); 6] = [
     ("files/src/lib.rs", "replaces files"),
     ("lmaster/src/listen.rs", "puts a socket in its place"),
-    ("lslave/src/spool.rs", "keeps its records in small files"),
     ("lslave/src/spool/log.rs", "goes on writing to the new file"),
     ("lconf/src/backup.rs", "takes the name before it asks for the content"),
     ("lsim/src/output/folder.rs", "puts a folder in its place"),
@@ -130,7 +129,8 @@ pub fn sleeping_tests(source: &Source) -> Vec<String> {
         return Vec::new();
     }
     // Without an argument, `sleep()` is another function, or the name of a test.
-    let waits = |code: &str| code.contains("sleep(") || code.contains("sleep_until(");
+    let is_called = |code: &str, name| code.match_indices(name).any(|(at, _)| !code[..at].ends_with(is_word));
+    let waits = |code: &str| is_called(code, "sleep(") || is_called(code, "sleep_until(");
     let sleeps = |line: &Line| waits(&line.code.replace("sleep()", ""));
     source.find("sleeps", |line, is_test| is_test && sleeps(line))
 }

@@ -64,7 +64,10 @@ impl World {
         if !matches!(self.hosts[index].slumber, Slumber::Told(_)) {
             return;
         }
-        let fails = self.rarely(8);
+        // Messages take longer here than the time after which nodes sleep, so a report that the master does not expect
+        // may cross the next order, and count as its answer.
+        let is_expected = self.is_believed(&self.hosts[index], &[Sleep::GoingDown, Sleep::Asleep]);
+        let fails = is_expected && self.rarely(8);
         self.hosts[index].slumber = if fails { Slumber::Awake } else { Slumber::Asleep };
         self.seen.saw(if fails { "a node that fails to sleep" } else { "a node that sleeps" });
         if fails {
@@ -143,8 +146,13 @@ impl World {
 
     /// Returns true if the node is asleep, and the master knows.
     pub fn is_known_asleep(&self, host: &Host) -> bool {
+        host.slumber == Slumber::Asleep && self.is_believed(host, &[Sleep::Asleep])
+    }
+
+    /// Returns true if the node is in one of these states for the master.
+    fn is_believed(&self, host: &Host, states: &[Sleep]) -> bool {
         let node = self.bench.controller.tx.core.node_named(&host.name);
-        host.slumber == Slumber::Asleep && node.is_some_and(|node| node.sleep() == Sleep::Asleep)
+        node.is_some_and(|node| states.contains(&node.sleep()))
     }
 }
 
