@@ -148,8 +148,6 @@ impl World {
                 let undo = Undo { number: Some(1 + self.dice.roll(changes + 1) as u64), force: true, dry_run: false };
                 self.operator(Change::Undo(undo));
             }
-            // A node that fails to sleep, is removed and registers reports that as a new one.
-            _ if self.sleepy => {}
             _ => {
                 let node = self.dice.roll(NODES);
                 self.operator(Change::RemoveNodes(vec![format!("n{node}")]));
