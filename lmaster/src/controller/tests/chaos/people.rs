@@ -144,6 +144,8 @@ impl World {
             79..88 => self.suspend_or_resume(),
             88..92 => self.look_around(),
             92..96 => {
+                // This may resume a node that was given up.
+                self.switch_on_given_up();
                 let changes = self.bench.disk.changes.len();
                 let undo = Undo { number: Some(1 + self.dice.roll(changes + 1) as u64), force: true, dry_run: false };
                 self.operator(Change::Undo(undo));
