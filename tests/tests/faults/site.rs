@@ -39,7 +39,7 @@ const OF_NODES: [&str; 2] = ["--heartbeat", "500ms"];
 pub const JOURNAL: usize = 0;
 pub const NODE: usize = 1;
 
-/// Size of the disks of [`Site::disks`], in bytes: more than the journal of several hours, which has 5 MiB for 1,000 jobs.
+/// Size of the disks of [`Site::disks`], in bytes. The journal of an hour needs some 500 MiB.
 const DISK: u64 = 4 << 30;
 
 pub struct Site {

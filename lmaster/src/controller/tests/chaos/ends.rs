@@ -66,7 +66,7 @@ impl World {
         let asleep = self.hosts.iter().filter(|host| self.is_known_asleep(host)).count();
         let is_quiet = |host: &Host| match host.link {
             Some(_) => host.records.is_empty(),
-            // It has yet to hear that the end of a job of another master is known, or has not written that it forgets a job.
+            // A record of a job that is over, or never ran, may be left: the node forgets it when it is awake.
             None => self.is_known_asleep(host) && host.records.keys().all(|key| !host.is_open(*key)),
         };
         let quiet = self.hosts.iter().all(is_quiet);

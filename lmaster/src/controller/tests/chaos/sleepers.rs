@@ -62,14 +62,14 @@ impl World {
         if !matches!(self.hosts[index].slumber, Slumber::Told(_)) {
             return;
         }
-        // It does not report a failure: messages take longer here than the time after which nodes sleep, so that the report
-        // may cross the next order, and count as its answer.
+        // It reports no failure to sleep. Messages take longer here than the time after which nodes sleep, so the report
+        // could cross the next order, and count as its answer.
         let wakes_at_once = self.rarely(8);
         self.hosts[index].slumber = if wakes_at_once { Slumber::Awake } else { Slumber::Asleep };
         self.seen.saw(if wakes_at_once { "a node that wakes at once" } else { "a node that sleeps" });
     }
 
-    /// Ends the connections that the master has ended because a node falls asleep, and wakes nodes for it.
+    /// Obeys the master: ends the connections of nodes that fall asleep, and wakes others.
     pub fn sleepers(&mut self) {
         for peer in std::mem::take(&mut self.bench.parted) {
             if let Some(index) = self.hosts.iter().position(|host| host.link == Some(peer)) {
