@@ -5,6 +5,7 @@
 use limo_model::{Attempt, JobId, NodeId, NodeSpec, Part, Power, Time};
 
 use super::nodes::{renew, settle_cluster};
+use super::sleep;
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::state::{Assignment, Held};
@@ -40,14 +41,16 @@ pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Att
         return;
     }
     let is_on = |node: &NodeId| assignment.placement.iter().any(|part| part.is_on(*node));
-    let nodes: Vec<NodeId> = cluster.index.held.iter().copied().filter(is_on).collect();
+    let lost: Vec<NodeId> = cluster.index.held.iter().copied().filter(is_on).collect();
+    // A job whose nodes are still waking draws no power on a lost node. If all of them have woken, it may have begun,
+    // although no start was recorded.
+    let may_have_begun = assignment.pending.is_zero() || !sleep::wakes(&cluster.state, &assignment.placement);
     let divides = cluster.parts.divides();
     settle_cluster(cluster, now);
-    for id in nodes {
+    for id in lost {
         let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { continue };
         let is_this = |held: &Held| (held.job, held.attempt) == (job, attempt);
-        if !assignment.pending.is_zero() {
-            // A job whose nodes are still waking has not begun, so it draws no power on a lost node.
+        if !may_have_begun {
             node.held.retain(|held| !is_this(held));
             if node.held.is_empty() {
                 cluster.index.held.remove(&id);

@@ -53,9 +53,14 @@ pub(super) fn switched(cluster: &mut Cluster, now: Time, runs: &[(NodeId, u32)],
     Ok(())
 }
 
+/// Returns true if a node of the placement is not awake.
+pub(super) fn wakes(state: &State, placement: &[Part]) -> bool {
+    nodes(placement).any(|id| state.node(id).is_some_and(|node| !node.is_awake()))
+}
+
 /// Marks an assignment whose nodes are not all awake: it draws nothing before it starts.
 pub(crate) fn await_waking(state: &State, assignment: &mut Assignment) {
-    if nodes(&assignment.placement).any(|id| state.node(id).is_some_and(|node| !node.is_awake())) {
+    if wakes(state, &assignment.placement) {
         assignment.pending = assignment.draw_of_units();
     }
 }

@@ -6,7 +6,7 @@ use limo_proto::{AttemptState, Change, JobState, NodeReport, NodeState, Query, S
 
 use super::*;
 
-const WATTS: i64 = 60;
+pub const WATTS: i64 = 60;
 
 fn nodes(bench: &mut Bench) -> Vec<NodeReport> {
     let client = bench.client(0);
@@ -27,7 +27,7 @@ fn state(bench: &mut Bench, job: JobId) -> JobState {
 }
 
 /// Returns the draw held for lost nodes, in watts.
-fn held(bench: &mut Bench) -> i64 {
+pub fn held(bench: &mut Bench) -> i64 {
     status(bench).held.mw() / 1_000
 }
 

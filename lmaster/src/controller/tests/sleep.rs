@@ -262,6 +262,20 @@ fn a_job_that_waits_for_a_waking_node_is_not_ended_with_another_one() {
     }
 }
 
+/// A woken node is lost after the permission to run its job, and before it reports the start.
+#[test]
+fn the_draw_of_a_job_that_may_have_begun_on_a_woken_node_is_held() {
+    let mut bench = waking();
+    let node = connect(&mut bench, "n1", "boot");
+    let (job, attempt) = (bench.jobs()[0].job, Attempt(1));
+    bench.report(node, NodeToMaster::JobAck { job, attempt });
+    assert_eq!(words(&bench.orders(node)), ["Registered", "DoExec", "Go"]);
+    bench.input(Input::Gone(node));
+    bench.pass(bench.settings.node_lease);
+    assert_eq!(job_state(&mut bench), JobState::NodeFailed);
+    assert_eq!(super::liveness::held(&mut bench), super::liveness::WATTS);
+}
+
 #[test]
 fn a_node_that_does_not_wake_is_drained_and_its_job_waits() {
     let mut bench = waking();
