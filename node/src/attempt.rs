@@ -254,13 +254,14 @@ impl Attempts {
         self.gone.get(&job).is_some_and(|gone| number <= *gone)
     }
 
-    /// Forgets an attempt except for its number.
-    pub fn remove(&mut self, job: JobId) {
-        let Some(attempt) = self.known.remove(&job) else { return };
+    /// Forgets an attempt except for its number. Returns it.
+    pub fn remove(&mut self, job: JobId) -> Option<Attempt> {
+        let attempt = self.known.remove(&job)?;
         self.gone.insert(job, attempt.number);
         if self.gone.len() > REMEMBERED {
             self.gone.pop_first();
         }
+        Some(attempt)
     }
 
     /// Forgets the numbers of finished jobs: the master has another journal.

@@ -35,11 +35,13 @@ pub enum Fault {
     CapsKept,
     /// Jobs that start beside the owner are not suspended.
     OwnerOverlooked,
+    /// Ended jobs are not reported at a registration while their output is not delivered.
+    OutputUnreported,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::ToldBeforeDurable,
         Self::ForgottenEarly,
         Self::StartedAgain,
@@ -56,6 +58,7 @@ impl Fault {
         Self::LimitNotChanged,
         Self::CapsKept,
         Self::OwnerOverlooked,
+        Self::OutputUnreported,
     ];
 }
 

@@ -11,6 +11,7 @@ use tracing::{error, warn};
 use super::Node;
 use crate::attempt::{Attempt, State};
 use crate::exchange::Effect;
+use crate::faults::{self, Fault};
 use crate::io::JobIo;
 
 /// Time from TERM to KILL.
@@ -46,6 +47,10 @@ impl Node {
         let foreign = self.attempts.known.iter().filter(|(_, attempt)| !journal.owns(attempt.journal));
         let foreign: Vec<(JobId, Number, JournalId)> =
             foreign.map(|(&job, attempt)| (job, attempt.number, attempt.journal)).collect();
+        let lingering = self.lingering.iter().filter(|(_, attempt)| !journal.owns(attempt.journal));
+        for job in lingering.map(|(job, _)| *job).collect::<Vec<_>>() {
+            self.discard(job);
+        }
         for (job, number, of) in foreign {
             error!(%job, attempt = %number, journal = %of, "a job of another journal than the master's is ended");
             self.discard(job);
@@ -80,7 +85,8 @@ impl Node {
         link.since = self.now.since;
         // If an intent is still being recorded, its attempt is acknowledged later.
         let known = self.attempts.known.iter().filter(|(_, attempt)| !matches!(attempt.state, State::Accepting(_)));
-        let attempts = known.map(|(&job, attempt)| AttemptReport {
+        let lingering = self.lingering.iter().filter(|_| !faults::has(Fault::OutputUnreported));
+        let attempts = known.chain(lingering).map(|(&job, attempt)| AttemptReport {
             journal: attempt.journal,
             job,
             attempt: attempt.number,

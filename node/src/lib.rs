@@ -94,8 +94,9 @@ pub struct Node {
     next_handle: Handle,
     /// Attempts that shepherds hold.
     holding: BTreeMap<JobId, Holding>,
-    /// Attempts that the master has forgotten, but whose output is not delivered yet.
-    lingering: BTreeMap<JobId, Number>,
+    /// Ended attempts that the master has acknowledged, but whose output is not delivered yet. They are reported again,
+    /// because another master does not know of the output.
+    lingering: BTreeMap<JobId, attempt::Attempt>,
     /// Jobs whose processes have ended, but not those of all of their steps.
     awaiting_steps: BTreeSet<JobId>,
     /// Jobs whose processes are being stopped or continued. True if another pass must follow.

@@ -303,8 +303,7 @@ impl Node {
             self.release(job, number);
             if self.streams.contains_key(&job) {
                 // Without its records, a later daemon would not continue the output.
-                self.attempts.remove(job);
-                self.lingering.insert(job, number);
+                self.lingering.extend(self.attempts.remove(job).map(|attempt| (job, attempt)));
             } else {
                 self.forget(job, number);
             }

@@ -85,7 +85,7 @@ impl Node {
         if self.streams.remove(&job).is_some() {
             self.effect(Effect::DropStreams { job });
         }
-        if let Some(number) = self.lingering.remove(&job) {
+        if let Some(Attempt { number, .. }) = self.lingering.remove(&job) {
             self.record(Record::Forget { job, attempt: number });
         }
     }

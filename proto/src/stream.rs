@@ -231,8 +231,8 @@ impl Inbox {
         if bytes.is_empty() {
             match (self.ended, known) {
                 (false, 0) => {}
-                // The end is repeated.
-                (true, 1) => return Ok(None),
+                // The end is repeated, or a node without the stream ends it at the position of its receiver.
+                (true, 0 | 1) => return Ok(None),
                 _ => return Err(StreamError::AfterEnd { end: offset }),
             }
             self.received += 1;
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(inbox.accept(5, Bytes::from_static(b"x")), Err(StreamError::Gap { offset: 5, expected: 0 }));
         inbox.accept(0, Bytes::new()).expect("the end");
         assert_eq!(inbox.accept(0, Bytes::new()), Ok(None), "the end again");
-        assert_eq!(inbox.accept(1, Bytes::new()), Err(StreamError::AfterEnd { end: 1 }));
+        assert_eq!(inbox.accept(1, Bytes::new()), Ok(None), "a node without the stream ends it there");
         assert_eq!(inbox.accept(1, Bytes::from_static(b"x")), Err(StreamError::AfterEnd { end: 1 }));
     }
 }

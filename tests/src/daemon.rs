@@ -55,14 +55,14 @@ impl Daemon {
         self.child.as_ref().and_then(|child| i32::try_from(child.id()).ok()).expect("the daemon runs")
     }
 
-    /// Returns the peak memory of the process, in bytes.
+    /// Returns the peak memory of the process, in bytes; 0 if it has ended by itself.
     ///
     /// # Panics
-    /// If the daemon does not run, or the kernel does not report it.
+    /// If the daemon was not started.
     pub fn peak_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("it runs");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-        line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("an own child");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        line.map_or(0, |line| line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024)
     }
 
     /// Returns true if the daemon was started and has not been seen to end.

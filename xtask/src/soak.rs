@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use crate::workspace::cargo;
 
 /// The tests that run worlds.
-const TESTS: [&str; 4] = ["chaos::no_job", "chaos::whatever", "chaos::owners", "chaos::sleepers"];
+const TESTS: [&str; 5] = ["chaos::no_job", "chaos::whatever", "chaos::owners", "chaos::sleepers", "chaos::talkers"];
 
 #[derive(clap::Args)]
 pub struct Arguments {

@@ -25,6 +25,8 @@ pub(super) enum After {
     Answer(PeerId, MasterToClient),
     Ask(Ticket, Question),
     ToNode(PeerId, MasterToNode),
+    /// The end of an attempt that its node has reported.
+    EndRecorded(PeerId, NodeId, JobId, Attempt),
     /// The old incarnation of a node that wants to register.
     Settled(PeerId, Box<Registration>),
     Welcome(Box<Welcome>),
@@ -86,6 +88,10 @@ impl Controller {
             After::Answer(peer, message) => self.tell_client(peer, message),
             After::Ask(ticket, question) => self.tx.effects.push(Effect::Ask(ticket, question)),
             After::ToNode(peer, message) => self.tell_node(peer, message),
+            After::EndRecorded(peer, node, job, attempt) => {
+                self.tell_node(peer, MasterToNode::EndedAck { job, attempt });
+                self.drop_stray_output(peer, node, job);
+            }
             After::Settled(peer, registration) => self.settled(peer, *registration),
             After::Welcome(welcome) => self.welcome(*welcome),
             After::Assign(job, attempt) => self.assign(job, attempt),

@@ -13,7 +13,8 @@ impl Controller {
         }
         if let Some(route) = self.routes.get_mut(stream.job) {
             let flow = route.output(stream);
-            flow.next = flow.next.min(offset);
+            // A repeated frame may begin with bytes that the client has, and that will not be sent again.
+            flow.next = flow.next.min(offset).max(flow.taken);
         }
         self.mark_behind(peer, (stream.job, stream.part));
     }

@@ -27,12 +27,14 @@ pub enum Fault {
     SleeperForgotten,
     /// A node that does not wake is not woken again.
     WokenOnce,
+    /// The offset of stdin that a node reports at its registration is ignored.
+    WindowLost,
 }
 
 #[cfg(test)]
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::AnsweredEarly,
         Self::StopNotRepeated,
         Self::EndNotAcknowledged,
@@ -45,6 +47,7 @@ impl Fault {
         Self::WallClockFollowed,
         Self::SleeperForgotten,
         Self::WokenOnce,
+        Self::WindowLost,
     ];
 }
 

@@ -348,7 +348,7 @@ impl Controller {
 
     /// Installs `live` as the accepted jobs: at the start, and after a failed commit.
     fn take_up(&mut self, live: BTreeMap<JobId, Live>) {
-        self.submissions = Submissions::new(live);
+        self.submissions.take_up(live);
         self.routes.take_up(self.submissions.all(), self.tx.now + self.tx.settings.orphan_grace);
     }
 

@@ -159,7 +159,7 @@ impl Controller {
         Liveness::confirmed_over(&mut self.tx, node, (job, attempt));
         if !faults::has(Fault::EndNotAcknowledged) {
             // The end is repeated, or the attempt is over: in both cases it is recorded, or about to be.
-            self.after(After::ToNode(peer, MasterToNode::EndedAck { job, attempt }));
+            self.after(After::EndRecorded(peer, node, job, attempt));
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Flow {
     pub(super) ended: bool,
     /// Offset of the receiver's connection. After a gap it gets no data.
     pub(super) next: u64,
+    /// Value of `taken` that the sender of an output knows.
+    pub(super) confirmed: u64,
 }
 
 impl Flow {
@@ -28,8 +30,14 @@ impl Flow {
             let window = format!("{} to {}", self.taken, self.taken.saturating_add(WINDOW));
             return Err(format!("data up to {end} of a stream whose window is {window}"));
         }
-        self.ended |= data.bytes.is_empty();
-        self.passed = self.passed.max(end + u64::from(data.bytes.is_empty()));
+        let is_end = data.bytes.is_empty();
+        if is_end && self.ended && end == self.passed {
+            // A node without the stream ends it at the position of the receiver, which has the end already.
+            return Ok(());
+        }
+        // An end before data is not that of the stream: its node has lost the data.
+        self.ended |= is_end && end >= self.passed;
+        self.passed = self.passed.max(end + u64::from(is_end));
         Ok(())
     }
 
@@ -83,8 +91,14 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    fn are_done(&self) -> bool {
+    /// Returns true if the receiver has everything.
+    pub(super) fn are_done(&self) -> bool {
         self.stdout.is_done() && self.stderr.is_done()
+    }
+
+    /// Returns true if the receiver has everything, and the node knows.
+    pub(super) fn are_confirmed(&self) -> bool {
+        self.are_done() && [self.stdout, self.stderr].iter().all(|flow| flow.confirmed >= flow.taken)
     }
 }
 
@@ -104,7 +118,7 @@ impl Route {
     }
 
     fn is_done(&self) -> bool {
-        let ended = self.outputs.iter().filter(|outputs| outputs.are_done()).count();
+        let ended = self.outputs.iter().filter(|outputs| outputs.are_confirmed()).count();
         self.told && ended >= self.over_on.len().max(1)
     }
 }
@@ -133,11 +147,13 @@ impl Routes {
         self.routes.get(&job).map_or(&[], |route| &route.over_on)
     }
 
-    /// Keeps the output of a job that ended under an earlier process, for a client that may reconnect.
+    /// Keeps the output on a node of a job that ended under an earlier process, for a client that may reconnect.
     pub(super) fn keep_output(&mut self, job: JobId, node: NodeId, give_up_at: Time) {
-        let route = Route { over_on: vec![node], told: true, ..Route::default() };
-        self.routes.insert(job, route);
-        self.detach(job, give_up_at);
+        let route = self.routes.entry(job).or_insert_with(|| Route { told: true, ..Route::default() });
+        if route.told && !route.over_on.contains(&node) {
+            route.over_on.push(node);
+            self.detach(job, give_up_at);
+        }
     }
 
     /// Records that a job's end is on disk, and its client was told.

@@ -2,20 +2,30 @@
 //! unacknowledged data and send it again after a broken connection. The master has only the offsets: it tells the
 //! ends where to resume, and enforces the window.
 
+use std::collections::BTreeSet;
+
 use limo_model::{JobEnd, JobId, NodeId, Outcome};
-use limo_proto::{AttemptReport, Channel, Data, Frame, Io, JobReport, MasterToNode, StreamId, WindowSize};
+use limo_proto::{
+    AttemptReport, AttemptState, Channel, Data, Frame, Io, JobReport, MasterToNode, StreamId, WindowSize,
+};
 use limo_sched::{Event, Phase};
 
 use super::multi_node::{node_at, nodes_in, place_of};
 use super::routes::{Outputs, Route};
-use super::{Controller, Effect, PeerId};
+use super::{Controller, Effect, Fault, PeerId, faults};
 
 impl Controller {
-    /// Returns the node with the streams of a part of a job.
+    /// Returns the node with the streams of a part of a job that has started.
     pub(super) fn stream_node(&self, job: JobId, part: u32) -> Option<NodeId> {
-        match self.tx.core.job(job).map(|job| &job.phase) {
-            Some(Phase::Running(assignment, _) | Phase::Suspended(assignment, ..)) => node_at(assignment, part),
-            Some(_) => None,
+        let phase = self.tx.core.job(job).map(|job| &job.phase);
+        let has_started = phase.is_none_or(|phase| matches!(phase, Phase::Running(..) | Phase::Suspended(..)));
+        self.output_node(job, part).filter(|_| has_started)
+    }
+
+    /// Returns the node with the output of a part of a job. Some parts may have begun, and ended, before all have.
+    fn output_node(&self, job: JobId, part: u32) -> Option<NodeId> {
+        match self.tx.core.job(job) {
+            Some(job) => node_at(job.assignment()?, part),
             None => self.routes.over_on(job).get(part as usize).copied(),
         }
     }
@@ -54,7 +64,7 @@ impl Controller {
         if self.routes.client(stream.job) != Some(peer) || stream.channel == Channel::Stdin {
             return;
         }
-        let here = self.stream_node(stream.job, stream.part);
+        let here = self.output_node(stream.job, stream.part);
         let known = |route: &&mut Route| here.is_some() || (stream.part as usize) < route.outputs.len();
         let Some(route) = self.routes.get_mut(stream.job).filter(known) else { return };
         let flow = route.output(stream);
@@ -64,9 +74,14 @@ impl Controller {
             return self.close_client(peer, reason);
         }
         flow.taken = flow.taken.max(offset);
+        // What was dropped since then had been sent before.
+        flow.next = flow.next.max(offset);
         if let Some(link) = here.and_then(|node| self.link(node)) {
-            let stream = StreamId { part: 0, ..stream };
-            self.tell_node(link, MasterToNode::StreamAck { stream, offset });
+            let here = StreamId { part: 0, ..stream };
+            self.tell_node(link, MasterToNode::StreamAck { stream: here, offset });
+            if let Some(route) = self.routes.get_mut(stream.job) {
+                route.output(stream).confirmed = offset;
+            }
         }
         self.routes.remove_if_done(stream.job);
     }
@@ -94,19 +109,31 @@ impl Controller {
         self.tx.core.job(job).map_or_else(over, |job| job.assignment().map_or(0, nodes_in))
     }
 
+    /// Requests the output of a part of a job from the offsets of its client on, or acknowledges it if the client has all.
     pub(super) fn connect_output(&mut self, job: JobId, part: u32) {
         let link = self.stream_node(job, part).and_then(|node| self.link(node));
         let (Some(link), Some(route)) = (link, self.routes.get_mut(job)) else { return };
-        let Outputs { stdout, stderr } = *route.outputs(part);
+        let has_client = route.client.is_some();
+        let outputs = route.outputs(part);
+        let Outputs { stdout, stderr } = *outputs;
         // The output of a short job may have been read completely before its start is on disk.
-        if route.client.is_some() && !(stdout.is_done() && stderr.is_done()) {
+        if !has_client || outputs.are_confirmed() {
+            return;
+        }
+        (outputs.stdout.confirmed, outputs.stderr.confirmed) = (stdout.taken, stderr.taken);
+        if outputs.are_done() {
+            for (channel, offset) in [(Channel::Stdout, stdout.taken), (Channel::Stderr, stderr.taken)] {
+                self.tell_node(link, MasterToNode::StreamAck { stream: StreamId::new(job, channel), offset });
+            }
+            self.routes.remove_if_done(job);
+        } else {
             self.tell_node(link, MasterToNode::ReadFrom { job, stdout: stdout.taken, stderr: stderr.taken });
         }
     }
 
     /// Resumes the streams of a reconnected node with these attempts.
     pub(super) fn resume_streams(&mut self, peer: PeerId, node: NodeId, attempts: &[AttemptReport]) {
-        for report in attempts {
+        for report in attempts.iter().filter(|_| !faults::has(Fault::WindowLost)) {
             if self.is_multi_node(report.job) {
                 self.routes.stdin_on(report.job, node, report.stdin_offset);
             } else if let Some(route) = self.routes.get_mut(report.job) {
@@ -121,21 +148,32 @@ impl Controller {
         let here = |job: JobId| Some((job, self.stream_part(job, node)?));
         let jobs: Vec<(JobId, u32)> = self.routes.jobs().filter_map(here).collect();
         for (job, part) in jobs {
+            if let Some(route) = self.routes.get_mut(job) {
+                // The last acknowledgements may be lost.
+                let Outputs { stdout, stderr } = route.outputs(part);
+                (stdout.confirmed, stderr.confirmed) = (0, 0);
+            }
             self.connect_output(job, part);
             self.connect_stdin(job);
         }
         let give_up_at = self.tx.now + self.tx.settings.orphan_grace;
-        for &AttemptReport { job, .. } in attempts {
-            if self.routes.has(job) {
-                continue;
-            }
+        for &AttemptReport { job, ref state, .. } in attempts {
             match self.live_of(job).map(|live| live.launch.io) {
-                Some(Io::Detached) => {}
                 // The job was abandoned while the node was disconnected.
-                Some(Io::Attached) => self.tell_node(peer, MasterToNode::Discard { job }),
+                Some(Io::Attached) if !self.routes.has(job) => self.tell_node(peer, MasterToNode::Discard { job }),
+                Some(_) if *state != AttemptState::Held => self.drop_stray_output(peer, node, job),
+                Some(_) => {}
                 // The job ended under an earlier process: its client may reconnect for the remaining output.
                 None => self.routes.keep_output(job, node, give_up_at),
             }
+        }
+    }
+
+    /// Drops the output of an attempt that was taken back or replaced, and that its node had all the same.
+    pub(super) fn drop_stray_output(&mut self, peer: PeerId, node: NodeId, job: JobId) {
+        let is_detached = self.live_of(job).is_some_and(|live| live.launch.io == Io::Detached);
+        if !is_detached && self.stream_part(job, node).is_none() {
+            self.tell_node(peer, MasterToNode::Discard { job });
         }
     }
 
@@ -143,12 +181,17 @@ impl Controller {
     pub(super) fn streams_of_finished(&mut self, report: &JobReport) {
         let ran = matches!(&report.end, Some(JobEnd::Ran { outcome: Outcome::Exited(_) | Outcome::Signaled(_), .. }));
         let node = |name: &String| self.tx.core.node_named(name).map(|node| node.id());
-        let nodes: Option<Vec<NodeId>> = report.nodes.iter().map(node).collect();
-        match nodes.filter(|nodes| ran && !nodes.is_empty()) {
-            Some(nodes) => self.routes.finished(report.job, nodes),
-            // The job has no output to wait for.
-            None => self.routes.remove(report.job),
+        let (job, mut nodes) = (report.job, report.nodes.iter().filter_map(node).collect::<Vec<NodeId>>());
+        if ran && !nodes.is_empty() && nodes.len() == report.nodes.len() {
+            return self.routes.finished(job, nodes);
         }
+        // The client does not wait for output. A node that was unreachable, or ended the job before it began, may have
+        // some.
+        nodes.extend(self.routes.over_on(job));
+        for link in nodes.into_iter().filter_map(|node| self.link(node)).collect::<BTreeSet<_>>() {
+            self.tell_node(link, MasterToNode::Discard { job });
+        }
+        self.routes.remove(job);
     }
 
     /// Abandons the jobs whose clients were away too long.

@@ -1,6 +1,6 @@
 //! Accepted jobs until their ends are on disk, by number and by the key of their submission.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::RangeInclusive;
 
 use limo_model::{JobId, Request};
@@ -15,15 +15,39 @@ pub(super) struct Submissions {
     live: BTreeMap<JobId, Live>,
     keys: HashMap<SubmissionKey, JobId>,
     launches: Launches,
+    ended: Ended,
+}
+
+/// Keys of the last jobs whose ends are on disk, for a submission on two connections of which one was slow.
+#[derive(Debug, Default)]
+struct Ended {
+    keys: HashSet<SubmissionKey>,
+    /// The same, in order.
+    order: VecDeque<SubmissionKey>,
+}
+
+/// Number of these keys: more jobs than end while the submit hook is asked about one.
+const ENDED: usize = 10_000;
+
+impl Ended {
+    fn add(&mut self, key: SubmissionKey) {
+        if self.order.len() == ENDED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.keys.remove(&oldest);
+        }
+        self.keys.insert(key);
+        self.order.push_back(key);
+    }
 }
 
 impl Submissions {
-    /// Starts with the jobs on disk.
-    pub(super) fn new(mut live: BTreeMap<JobId, Live>) -> Self {
+    /// Replaces the jobs by those on disk.
+    pub(super) fn take_up(&mut self, mut live: BTreeMap<JobId, Live>) {
         let mut launches = Launches::default();
         live.values_mut().for_each(|live| launches.share(live));
         let keys = live.iter().map(|(id, live)| (live.key, *id)).collect();
-        Self { live, keys, launches }
+        *self = Self { live, keys, launches, ended: std::mem::take(&mut self.ended) };
     }
 
     pub(super) fn all(&self) -> &BTreeMap<JobId, Live> {
@@ -47,6 +71,11 @@ impl Submissions {
     /// Returns the job that was submitted with a key.
     pub(super) fn by_key(&self, key: &SubmissionKey) -> Option<JobId> {
         self.keys.get(key).copied().filter(|_| !faults::has(Fault::SubmissionForgotten))
+    }
+
+    /// Returns true if a job with this key has ended lately, once.
+    pub(super) fn was_ended(&mut self, key: &SubmissionKey) -> bool {
+        self.ended.keys.remove(key) && !faults::has(Fault::SubmissionForgotten)
     }
 
     /// Returns the jobs in a range of numbers.
@@ -73,6 +102,7 @@ impl Submissions {
         let Some(live) = self.live.remove(&job) else { return (0, false) };
         let tasks = live.launch.array.as_ref().map_or(0, |array| array.tasks.count());
         self.keys.remove(&live.key);
+        self.ended.add(live.key);
         (tasks, self.launches.release(live))
     }
 

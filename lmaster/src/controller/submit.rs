@@ -85,7 +85,6 @@ impl Lookup for AttachLookup {
 
     // The lookup runs at once, like that of a submission.
     const AT_ONCE: bool = true;
-
     // The database may be away, or this master at its end: the job goes on, and the next master knows it.
     const CLOSES: bool = true;
 
@@ -159,9 +158,12 @@ impl Controller {
     /// Accepts a checked submission.
     pub(super) fn accept(&mut self, peer: PeerId, exec: SendExec) {
         let Some(caller) = self.caller(peer).cloned() else { return };
+        // The same job may have been submitted on two connections at once, and may be over already.
         if let Some(job) = self.submissions.by_key(&exec.key) {
-            // The same job was submitted on two connections at once.
             return self.submitted_before(peer, job);
+        }
+        if self.submissions.was_ended(&exec.key) {
+            return self.ask(peer, SubmissionLookup(Box::new(exec)));
         }
         let SendExec { key, mut request, mut launch, again: _ } = exec;
         if let Some(step) = request.step {
@@ -229,12 +231,13 @@ impl Controller {
             // The job is on disk and not over, but unknown: a process that has lost the disk accepted it.
             return self.refuse(peer, format!("job {job} is no longer known"), None);
         };
-        self.answer(peer, MasterToClient::Accepted { job });
+        // The end is on disk, so nothing waits for a commit, whose failure would be taken for a refusal.
+        self.tell_client(peer, MasterToClient::Accepted { job });
         let Some(read) = reads else { return };
         self.routes.attach(job, peer, &read);
         self.streams_of_finished(&report);
         self.connect_ends(job);
-        self.answer(peer, MasterToClient::Finished { job, report });
+        self.tell_client(peer, MasterToClient::Finished { job, report });
     }
 
     pub(super) fn attach(&mut self, peer: PeerId, attach: Attach) {

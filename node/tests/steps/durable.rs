@@ -206,6 +206,14 @@ fn records_stay_until_the_output_is_delivered() {
     bench.master(MasterToNode::EndedAck { job: JOB, attempt: ATTEMPT });
     let forgets = |effect: &Effect| matches!(effect, Effect::Record { record: Record::Forget { .. }, .. });
     assert!(!bench.effects.iter().any(forgets), "{:?}", bench.effects);
+    bench.told();
+    // Another master must hear of the output, which it has to pass on or drop.
+    bench.input(Input::Disconnected);
+    bench.connect();
+    let reports = registered(&mut bench);
+    assert_eq!(reports.iter().map(|report| report.job).collect::<Vec<_>>(), [JOB]);
+    assert!(matches!(reports[0].state, limo_proto::AttemptState::Ended { .. }), "{reports:?}");
+    bench.master(MasterToNode::Registered);
     for (channel, bytes) in [(Channel::Stdout, 0), (Channel::Stderr, 0)] {
         let stream = limo_proto::StreamId::new(JOB, channel);
         if channel == Channel::Stdout {

@@ -109,7 +109,7 @@ fn a_job_that_its_node_cannot_prepare_moves_and_the_node_is_drained() {
     let outcome = Outcome::NotPrepared { reason: reason.into() };
     let usage = limo_model::Usage::default();
     bench.report(n1, NodeToMaster::Ended { job: JOB, attempt: Attempt(1), outcome, usage });
-    assert_eq!(words(&bench.orders(n1)), ["EndedAck"]);
+    assert_eq!(words(&bench.orders(n1)), ["EndedAck", "Discard"]);
     assert_eq!(words(&bench.orders(n2)), ["DoExec"]);
     let drained = |bench: &Bench| {
         let core = &bench.controller.tx.core;

@@ -236,7 +236,7 @@ fn a_read_only_master_passes_stdio_on_and_leaves_ends_at_their_nodes() {
     let stream = limo_proto::StreamId::new(job, limo_proto::Channel::Stdout);
     let data = limo_proto::Data { stream, offset: 0, bytes: b"on and on".as_slice().into() };
     bench.input(Input::Node(node, Frame::Data(data.clone())));
-    assert_eq!(bench.data.pop(), Some((client, data)));
+    assert_eq!(bench.data().pop(), Some((client, data)));
     bench.report(node, ended(job, attempt, 0));
     assert!(bench.orders(node).is_empty(), "the end is not acknowledged");
     assert_eq!(bench.jobs()[0].state, JobState::Running);

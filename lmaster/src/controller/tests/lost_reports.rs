@@ -43,7 +43,7 @@ fn released() -> (Bench, PeerId, PeerId) {
 fn runs(bench: &mut Bench, node: PeerId, client: PeerId) {
     assert_eq!(bench.jobs()[0].state, JobState::Running);
     bench.input(Input::Client(client, stdin(JOB)));
-    assert_eq!(bench.data.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [node]);
+    assert_eq!(bench.data().iter().map(|(to, _)| *to).collect::<Vec<_>>(), [node]);
 }
 
 /// Restores free space: the node registers again, and the start becomes durable.

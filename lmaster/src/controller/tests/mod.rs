@@ -189,9 +189,8 @@ struct Bench {
     slow_turns: bool,
     answers: VecDeque<Input>,
     committing: VecDeque<Batch>,
-    to_nodes: Vec<(PeerId, MasterToNode)>,
-    to_clients: Vec<(PeerId, MasterToClient)>,
-    data: Vec<(PeerId, limo_proto::Data)>,
+    to_nodes: Vec<(PeerId, Frame<MasterToNode>)>,
+    to_clients: Vec<(PeerId, Frame<MasterToClient>)>,
     closed: Vec<(PeerId, String)>,
     lessons: Vec<Lesson>,
     observed: Vec<FinishedJob>,
@@ -231,7 +230,6 @@ impl Bench {
             committing: VecDeque::new(),
             to_nodes: Vec::new(),
             to_clients: Vec::new(),
-            data: Vec::new(),
             closed: Vec::new(),
             lessons: Vec::new(),
             observed: Vec::new(),
@@ -270,11 +268,8 @@ impl Bench {
 
     fn perform(&mut self, effect: Effect) -> Option<Input> {
         match effect {
-            Effect::ToNode(peer, Frame::Message(message)) => self.to_nodes.push((peer, message)),
-            Effect::ToClient(peer, Frame::Message(message)) => self.to_clients.push((peer, message)),
-            Effect::ToNode(peer, Frame::Data(data)) | Effect::ToClient(peer, Frame::Data(data)) => {
-                self.data.push((peer, data));
-            }
+            Effect::ToNode(peer, frame) => self.to_nodes.push((peer, frame)),
+            Effect::ToClient(peer, frame) => self.to_clients.push((peer, frame)),
             Effect::Close(peer, reason) => self.closed.push((peer, reason)),
             Effect::Commit(batch) => self.committing.push_back(*batch),
             Effect::Recover => return Some(Input::Recovered(Ok(self.disk.recover()))),
@@ -345,12 +340,17 @@ impl Bench {
 
     /// Returns the messages to a client since the last call.
     fn heard(&mut self, client: PeerId) -> Vec<MasterToClient> {
-        self.to_clients.extract_if(.., |(peer, _)| *peer == client).map(|(_, message)| message).collect()
+        messages(&mut self.to_clients, client)
     }
 
     /// Returns the messages to a node since the last call.
     fn orders(&mut self, node: PeerId) -> Vec<MasterToNode> {
-        self.to_nodes.extract_if(.., |(peer, _)| *peer == node).map(|(_, message)| message).collect()
+        messages(&mut self.to_nodes, node)
+    }
+
+    /// Returns the data to clients, and then that to nodes, since the last call.
+    fn data(&mut self) -> Vec<(PeerId, limo_proto::Data)> {
+        [data(&mut self.to_clients), data(&mut self.to_nodes)].concat()
     }
 
     fn node(&mut self, name: &str) -> PeerId {

@@ -278,7 +278,7 @@ fn stdin_is_acknowledged_up_to_the_slowest_node() {
     let stream = StreamId::new(JOB, Channel::Stdin);
     let data = limo_proto::Data { stream, offset: 0, bytes: bytes::Bytes::from_static(b"0123456789") };
     it.bench.input(Input::Client(it.client, Frame::Data(data)));
-    let mut told: Vec<PeerId> = it.bench.data.drain(..).map(|(peer, _)| peer).collect();
+    let mut told: Vec<PeerId> = it.bench.data().into_iter().map(|(peer, _)| peer).collect();
     told.sort();
     assert_eq!(told, it.nodes);
     let taken = |it: &mut Wide, index: usize, offset| {
@@ -298,7 +298,7 @@ fn stdin_is_for_the_node_of_one_task() {
     let stream = StreamId::new(JOB, Channel::Stdin);
     let data = limo_proto::Data { stream, offset: 0, bytes: bytes::Bytes::from_static(b"0123456789") };
     it.bench.input(Input::Client(it.client, Frame::Data(data)));
-    assert_eq!(it.bench.data.drain(..).map(|(peer, _)| peer).collect::<Vec<_>>(), [it.nodes[2]]);
+    assert_eq!(it.bench.data().into_iter().map(|(peer, _)| peer).collect::<Vec<_>>(), [it.nodes[2]]);
     it.bench.report(it.nodes[2], NodeToMaster::StreamAck { stream, offset: 10 });
     assert_eq!(it.bench.heard(it.client), [MasterToClient::StreamAck { stream, offset: 10 }]);
 }
@@ -327,7 +327,7 @@ fn output_of_each_node_is_a_stream_of_its_own() {
         let data = limo_proto::Data { stream: own, offset: 0, bytes: bytes::Bytes::from_static(b"a\n") };
         it.bench.input(Input::Node(it.nodes[index], Frame::Data(data)));
     }
-    let parts: Vec<u32> = it.bench.data.drain(..).map(|(_, data)| data.stream.part).collect();
+    let parts: Vec<u32> = it.bench.data().into_iter().map(|(_, data)| data.stream.part).collect();
     assert_eq!(parts, [2, 0]);
     let stream = StreamId { part: 2, ..own };
     it.bench.say(it.client, ClientToMaster::StreamAck { stream, offset: 2 });

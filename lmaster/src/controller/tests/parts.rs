@@ -93,7 +93,7 @@ fn the_rest_of_the_output_comes_from_where_it_is() {
     let stream = StreamId::new(JOB, Channel::Stdout);
     let rest = Data { stream, offset: 0, bytes: bytes::Bytes::from_static(b"rest") };
     it.bench.input(Input::Node(it.nodes[1], Frame::Data(rest)));
-    let parts: Vec<u32> = it.bench.data.drain(..).map(|(_, data)| data.stream.part).collect();
+    let parts: Vec<u32> = it.bench.data().into_iter().map(|(_, data)| data.stream.part).collect();
     assert_eq!(parts, [1], "the end of the job is not on disk yet");
 }
 

@@ -4,7 +4,7 @@ use limo_model::{
     Containment, Groups, JournalId, Licences, Memory, Meter, NodeSpec, Outcome, Power, Queues, Request, Span, UnitKind,
     UnitSpec, Usage,
 };
-use limo_proto::{AttemptState, Kept};
+use limo_proto::{AttemptState, Data, Kept};
 
 use super::*;
 
@@ -183,4 +183,17 @@ impl Bench {
         self.orders(node);
         (job, attempt)
     }
+}
+
+/// Takes the messages to a peer.
+pub fn messages<M>(frames: &mut Vec<(PeerId, Frame<M>)>, to: PeerId) -> Vec<M> {
+    let own = frames.extract_if(.., |(peer, frame)| *peer == to && matches!(frame, Frame::Message(_)));
+    let message = |(_, frame)| if let Frame::Message(message) = frame { Some(message) } else { None };
+    own.filter_map(message).collect()
+}
+
+/// Takes the data to all peers.
+pub fn data<M>(frames: &mut Vec<(PeerId, Frame<M>)>) -> Vec<(PeerId, Data)> {
+    let data = |(peer, frame)| if let Frame::Data(data) = frame { Some((peer, data)) } else { None };
+    frames.extract_if(.., |(_, frame)| matches!(frame, Frame::Data(_))).filter_map(data).collect()
 }

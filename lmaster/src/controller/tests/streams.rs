@@ -45,7 +45,7 @@ fn data_does_not_wait_for_the_disk() {
     let out = it.write(Channel::Stdout, 0, b"hello");
     let into = data(it.job, Channel::Stdin, 0, b"x");
     it.bench.input(Input::Client(it.client, Frame::Data(into.clone())));
-    assert_eq!(it.bench.data, [(it.client, out), (it.node, into)]);
+    assert_eq!(it.bench.data(), [(it.client, out), (it.node, into)]);
     it.taken(Channel::Stdout, 5);
     let stream = StreamId::new(it.job, Channel::Stdout);
     assert_eq!(it.bench.orders(it.node), [MasterToNode::StreamAck { stream, offset: 5 }]);
@@ -61,7 +61,7 @@ fn only_the_ends_of_a_stream_use_it() {
     it.bench.input(Input::Client(stranger, Frame::Data(data(it.job, Channel::Stdin, 0, b"x"))));
     let other = it.bench.node("n2");
     it.bench.input(Input::Node(other, Frame::Data(data(it.job, Channel::Stdout, 0, b"x"))));
-    assert!(it.bench.data.is_empty());
+    assert!(it.bench.data().is_empty());
     it.bench.input(Input::Client(it.client, Frame::Data(data(it.job, Channel::Stdin, 0, b"x"))));
     let taken = |offset| NodeToMaster::StreamAck { stream: StreamId::new(it.job, Channel::Stdin), offset };
     it.bench.report(other, taken(1));
@@ -162,7 +162,7 @@ fn after_a_restart_both_ends_find_each_other_in_any_order() {
         assert_eq!(bench.heard(client).last(), Some(&attached), "node first: {node_first}");
         let rest = data(it.job, Channel::Stdout, 100, b"more");
         bench.input(Input::Node(node, Frame::Data(rest.clone())));
-        assert_eq!(bench.data, [(client, rest)]);
+        assert_eq!(bench.data(), [(client, rest)]);
     }
 }
 
@@ -178,7 +178,7 @@ fn output_is_passed_on_after_the_end_until_it_is_read() {
     assert_eq!(words(&it.bench.heard(it.client)), ["Finished"]);
     it.bench.slow_disk = false;
     let second = it.write(Channel::Stderr, 0, b"");
-    let passed: Vec<_> = it.bench.data.drain(..).map(|(_, data)| data).collect();
+    let passed: Vec<_> = it.bench.data().into_iter().map(|(_, data)| data).collect();
     assert_eq!(passed, [rest, first, second]);
     it.bench.orders(it.node);
     it.taken(Channel::Stdout, 5);
@@ -199,7 +199,7 @@ fn the_rest_of_the_output_survives_a_restart_after_the_end() {
     assert!(bench.orders(node).contains(&MasterToNode::ReadFrom { job: it.job, stdout: 2, stderr: 0 }));
     let rest = data(it.job, Channel::Stdout, 2, b"rest");
     bench.input(Input::Node(node, Frame::Data(rest.clone())));
-    assert_eq!(bench.data, [(client, rest)]);
+    assert_eq!(bench.data(), [(client, rest)]);
 }
 
 #[test]
@@ -229,15 +229,15 @@ fn dropped_output_is_sent_again_after_the_client_has_read_the_queue() {
     it.write(Channel::Stdout, 6, b"ghi");
     it.write(Channel::Stdout, 9, b"");
     let other = it.write(Channel::Stderr, 0, b"x");
-    assert_eq!(it.bench.data, [(it.client, first), (it.client, second), (it.client, other)]);
+    assert_eq!(it.bench.data(), [(it.client, first), (it.client, second), (it.client, other)]);
     assert!(it.bench.orders(it.node).is_empty(), "not before the client has taken something");
     it.bench.drain();
     assert_eq!(it.bench.orders(it.node), [MasterToNode::ReadFrom { job: it.job, stdout: 3, stderr: 0 }]);
-    it.bench.data.clear();
+    it.bench.data();
     // This data was on its way before the node got the request.
     it.write(Channel::Stdout, 6, b"ghi");
     let again = [it.write(Channel::Stdout, 3, b"defghi"), it.write(Channel::Stdout, 9, b"")];
-    assert_eq!(it.bench.data, again.map(|data| (it.client, data)));
+    assert_eq!(it.bench.data(), again.map(|data| (it.client, data)));
     it.bench.drain();
     assert!(it.bench.orders(it.node).is_empty(), "once is enough");
 }

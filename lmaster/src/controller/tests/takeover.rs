@@ -75,7 +75,7 @@ fn a_connected_client_keeps_its_job_or_is_informed() {
     take_up(&mut bench, second, (JOB, true)).expect("on request");
     assert_eq!(bench.heard(first), [MasterToClient::TakenOver { job: JOB }]);
     stdin(&mut bench, first, 0, b"x");
-    assert!(bench.data.is_empty(), "it has the streams no more");
+    assert!(bench.data().is_empty(), "it has the streams no more");
     assert_eq!(attach(&mut bench, second), ["Accepted", "Running", "Attached"]);
     assert!(bench.heard(first).is_empty(), "it was told");
 }

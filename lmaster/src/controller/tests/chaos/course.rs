@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Range;
 
+use limo_proto::Data;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::Serialize;
@@ -58,12 +59,24 @@ impl World {
             let now = self.bench.now - Time::from_unix_ms(START);
             record.iter_mut().for_each(|record| record.push(format!("{now} {message:.400?}")));
         });
-        let body = Frame::Message(message).encode().expect("within the limit of a frame");
-        self.trace.0.write(&body);
-        match Frame::decode(body).expect("a frame of this protocol") {
+        match self.frame_across(Frame::Message(message)) {
             Frame::Message(message) => message,
             Frame::Data(_) => panic!("a message became data"),
         }
+    }
+
+    /// Returns data as its receiver decodes it.
+    pub fn data_across(&mut self, data: Data) -> Data {
+        match self.frame_across(Frame::<NodeToMaster>::Data(data)) {
+            Frame::Data(data) => data,
+            Frame::Message(_) => panic!("data became a message"),
+        }
+    }
+
+    fn frame_across<M: Serialize + DeserializeOwned>(&mut self, frame: Frame<M>) -> Frame<M> {
+        let body = frame.encode().expect("within the limit of a frame");
+        self.trace.0.write(&body);
+        Frame::decode(body).expect("a frame of this protocol")
     }
 }
 

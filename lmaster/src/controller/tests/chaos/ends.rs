@@ -36,6 +36,12 @@ impl World {
                 }
                 self.finish_one(node);
             }
+            if self.attached {
+                self.talk_on();
+                if turn > 1_000 {
+                    self.give_up_output();
+                }
+            }
             self.pass(Span::from_ms(200));
             self.look();
             if self.is_over() {
@@ -49,7 +55,11 @@ impl World {
         let nodes = self.bench.controller.tx.core.known_nodes();
         let nodes: Vec<_> = nodes.map(|node| (&node.spec().name, node.sleep(), node.drained())).collect();
         let assignments = &self.bench.controller.assignments;
-        panic!("it does not come to an end: {jobs:?}\n{records:?}\n{nodes:?}\n{assignments:?}");
+        let routes = &self.bench.controller.routes;
+        let talkers: Vec<_> = self.talkers.values().filter(|talker| !talker.is_over).collect();
+        panic!(
+            "it does not come to an end: {jobs:?}\n{records:?}\n{nodes:?}\n{assignments:?}\n{routes:?}\n{talkers:?}"
+        );
     }
 
     /// Lets a stuck disk go on, unless the master waits for an acknowledgement of its node and will end the connection.
@@ -75,7 +85,12 @@ impl World {
             && controller.tx.commits.trouble().is_none()
             && answers.is_empty()
             && committing.is_empty();
-        quiet && all && told && controller.tx.core.jobs().next().is_none() && controller.nodes.len().1 + asleep == NODES
+        quiet
+            && all
+            && told
+            && self.all_talkers_are_done()
+            && controller.tx.core.jobs().next().is_none()
+            && controller.nodes.len().1 + asleep == NODES
     }
 
     /// Removes everything that holds jobs back.
@@ -145,8 +160,9 @@ impl World {
             || self.plan_of(job).is_some_and(ends)
     }
 
-    pub fn check(&self) {
+    pub fn check(&mut self) {
         self.nothing_is_left();
+        self.output_is_complete();
         for (job, starts) in &self.starts {
             assert!(starts.values().all(|count| *count == 1), "job {job} was started twice on a node: {starts:?}");
             let attempts: BTreeSet<Attempt> = starts.keys().map(|(attempt, _)| *attempt).collect();

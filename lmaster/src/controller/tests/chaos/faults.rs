@@ -11,7 +11,7 @@ use crate::controller::faults::{self as of_master, Fault as OfMaster};
 const SEEDS: u64 = 400;
 
 /// Each fault, and the messages of worlds that find it.
-const FAULTS: [(Injected, &[&str]); 28] = [
+const FAULTS: [(Injected, &[&str]); 30] = [
     (Injected::Node(OfNode::ToldBeforeDurable), &["recorded: None"]),
     (Injected::Node(OfNode::ForgottenEarly), &["does not come to an end", "was lost without need"]),
     (Injected::Node(OfNode::StartedAgain), &["is not counted"]),
@@ -28,6 +28,7 @@ const FAULTS: [(Injected, &[&str]); 28] = [
     (Injected::Node(OfNode::LimitNotChanged), &["outlives its time limit"]),
     (Injected::Node(OfNode::CapsKept), &["outlive their lease"]),
     (Injected::Node(OfNode::OwnerOverlooked), &["runs beside the owner"]),
+    (Injected::Node(OfNode::OutputUnreported), &["does not come to an end"]),
     (Injected::Master(OfMaster::AnsweredEarly), &["does not come to an end"]),
     (Injected::Master(OfMaster::StopNotRepeated), &["does not come to an end"]),
     (Injected::Master(OfMaster::EndNotAcknowledged), &["does not come to an end"]),
@@ -40,6 +41,7 @@ const FAULTS: [(Injected, &[&str]); 28] = [
     (Injected::Master(OfMaster::WallClockFollowed), &["does not come to an end"]),
     (Injected::Master(OfMaster::SleeperForgotten), &["does not come to an end"]),
     (Injected::Master(OfMaster::WokenOnce), &["does not come to an end"]),
+    (Injected::Master(OfMaster::WindowLost), &["bytes that are kept"]),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,12 +58,18 @@ impl Injected {
         }
     }
 
+    /// Returns true if only worlds with attached clients can find it.
+    fn is_of_streams(self) -> bool {
+        matches!(self, Self::Node(OfNode::OutputUnreported) | Self::Master(OfMaster::WindowLost))
+    }
+
     /// Returns the first seed whose world notices the fault, with its panic.
     fn found(self) -> Option<(u64, Caught)> {
         let (errors, _guard) = Errors::listen();
         self.inject();
-        let kinds = WorldKind::busy();
-        let worlds = (1..=SEEDS).flat_map(|seed| kinds.map(|kind| (seed, kind)));
+        let [others @ .., attached] = &WorldKind::busy();
+        let kinds = if self.is_of_streams() { std::slice::from_ref(attached) } else { others };
+        let worlds = (1..=SEEDS).flat_map(|seed| kinds.iter().map(move |kind| (seed, *kind)));
         let run = |(seed, kind)| Some((seed, panics::run(seed, kind, &all_steps(kind), &errors).err()?));
         let found = worlds.filter_map(run).next();
         limo_node::inject(None);

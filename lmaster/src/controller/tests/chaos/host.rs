@@ -8,6 +8,7 @@ use limo_node::{Record, Recovery, Resumed, Rhythm, Script, ScriptOrder, Scripts,
 use limo_proto::DoExec;
 use limo_shepherd::{BootTime, Handle, Identity};
 
+use super::pipes::Pipes;
 use super::shepherds::{Herd, Process};
 use super::*;
 
@@ -60,7 +61,9 @@ pub struct Host {
     /// Leases and time limits of attempts that have one.
     pub leases: BTreeMap<Key, Span>,
     pub limits: BTreeMap<Key, Span>,
-    pub out: VecDeque<NodeToMaster>,
+    pub out: VecDeque<Frame<NodeToMaster>>,
+    /// Streams of attempts with a client.
+    pub pipes: BTreeMap<Handle, Pipes>,
     /// Messages that have reached the master.
     pub said: Vec<NodeToMaster>,
 }
@@ -126,6 +129,7 @@ impl Host {
             leases: BTreeMap::new(),
             limits: BTreeMap::new(),
             out: VecDeque::new(),
+            pipes: BTreeMap::new(),
             said: Vec::new(),
         }
     }
@@ -211,16 +215,22 @@ impl World {
         (host.doomed, host.is_stuck) = (None, false);
         host.later.clear();
         host.writes.clear();
-        let survivors = host.shepherds.iter().map(|(&handle, herd)| {
+        // The daemon had the streams of killed shepherds.
+        host.pipes.retain(|handle, _| host.shepherds.contains_key(handle));
+        let mut survivors = BTreeMap::new();
+        for (&handle, herd) in &host.shepherds {
             let frozen = host.processes.get(&handle).is_some_and(|process| process.is_frozen);
             let resumed = Resumed { frozen, ..Resumed::default() };
-            (herd.key, Survivor { handle, cookie: herd.cookie.clone(), resumed, streams: None })
-        });
-        let (survivors, found) = (survivors.collect(), host.records.clone());
-        let recovery = Recovery { found, survivors, abandoned: host.abandoned.clone(), owner: host.owner.clone() };
-        let told =
-            host.shepherds.iter().flat_map(|(&handle, herd)| herd.told.iter().map(move |told| told.input(handle)));
-        let told: Vec<_> = told.collect();
+            let streams = host.pipes.get_mut(&handle).map(Pipes::resumed);
+            survivors.insert(herd.key, Survivor { handle, cookie: herd.cookie.clone(), resumed, streams });
+        }
+        let (found, abandoned) = (host.records.clone(), host.abandoned.clone());
+        let recovery = Recovery { found, survivors, abandoned, owner: host.owner.clone() };
+        let mut told = Vec::new();
+        for (&handle, herd) in &host.shepherds {
+            let connected = host.connected(handle);
+            told.extend(herd.told.iter().map(|told| told.input(handle, connected)));
+        }
         if !told.is_empty() {
             self.seen.saw("a job that goes on");
         }
@@ -250,6 +260,7 @@ impl World {
         host.slumber = Slumber::Awake;
         host.records.retain(|_, _| self.dice.roll(2) == 0);
         host.processes.clear();
+        host.pipes.clear();
         let ended = std::mem::take(&mut host.shepherds).into_values().map(|herd| herd.key);
         host.abandoned.extend(ended.filter(|_| self.dice.roll(2) == 0));
         self.part(index);
@@ -313,6 +324,11 @@ impl World {
                 return self.soon(index, vec![Happened::CapsPutBack { complete: true }]);
             }
             Deed::Sleep => self.told_to_sleep(index),
+            Deed::SendData(data) => self.sends(index, data),
+            Deed::Stdin { job, bytes } => self.gives(index, job, &bytes),
+            Deed::Read { stream, most } => return self.reads(index, stream, most),
+            Deed::Acknowledged { stream, offset } => self.acknowledged(index, stream, offset),
+            Deed::DropStreams { job } => self.drops(index, job),
             Deed::Exit(result) => panic!("the daemon of {} ends: {result:?}", self.hosts[index].name),
             _ => {}
         }

@@ -8,14 +8,17 @@ mod course;
 mod ends;
 mod faults;
 mod host;
+mod master;
 mod nodes;
 mod oracles;
 mod owners;
 mod panics;
 mod people;
+mod pipes;
 mod seen;
 mod shepherds;
 mod sleepers;
+mod talkers;
 
 use std::collections::BTreeSet;
 
@@ -27,6 +30,7 @@ use course::{Dice, Trace, worlds};
 use host::{Host, Machine};
 use seen::{BUSY, Seen};
 use sleepers::Slumber;
+use talkers::Talker;
 
 const STEPS: usize = 400;
 /// Number of steps if nodes are slow and jobs wait for one another.
@@ -64,14 +68,16 @@ struct WorldKind {
     owners: bool,
     /// True if nodes sleep while they have no jobs.
     sleepy: bool,
+    /// True if clients are attached to half of the jobs.
+    attached: bool,
 }
 
 impl WorldKind {
-    /// Returns each kind with busy users.
-    fn busy() -> [Self; 4] {
+    /// Returns each kind with busy users. The last one has attached clients.
+    fn busy() -> [Self; 5] {
         let busy = Self { busy: true, ..Self::default() };
         let wide = Self { wide: true, ..busy };
-        [busy, wide, Self { owners: true, ..busy }, Self { sleepy: true, ..wide }]
+        [busy, wide, Self { owners: true, ..busy }, Self { sleepy: true, ..wide }, Self { attached: true, ..wide }]
     }
 }
 
@@ -84,6 +90,7 @@ struct World {
     busy: bool,
     owners: bool,
     sleepy: bool,
+    attached: bool,
     preset: Preset,
     stormy: bool,
     /// True if nodes reboot in the world. The next value is true once one has.
@@ -101,6 +108,12 @@ struct World {
     /// Submissions, accepted or not.
     plans: BTreeMap<u8, SendExec>,
     accepted: BTreeSet<JobId>,
+    /// Clients that are attached to their jobs, by submission.
+    talkers: BTreeMap<u8, Talker>,
+    /// Nodes of each job that was sent to one, in order.
+    homes: BTreeMap<JobId, Vec<String>>,
+    /// Bytes that the commands of attached jobs wrote to stdout and stderr, by job and node.
+    wrote: BTreeMap<(JobId, usize), [u64; 2]>,
     /// Jobs and arrays that may have been cancelled, and jobs that may have been requeued.
     unwanted: BTreeSet<JobId>,
     again: BTreeSet<JobId>,
@@ -127,7 +140,7 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, WorldKind { wide, busy, owners, sleepy }: WorldKind, errors: Errors) -> Self {
+    fn new(seed: u64, WorldKind { wide, busy, owners, sleepy, attached }: WorldKind, errors: Errors) -> Self {
         let bench = Bench::new();
         let preset = match (wide, busy, seed % 3) {
             // Jobs start one by one, so that nodes may sleep.
@@ -150,6 +163,7 @@ impl World {
             busy,
             owners,
             sleepy,
+            attached,
             preset,
             stormy: seed.is_multiple_of(5),
             reboots: seed.is_multiple_of(2),
@@ -162,6 +176,9 @@ impl World {
             next_key: 1,
             plans: BTreeMap::new(),
             accepted: BTreeSet::new(),
+            talkers: BTreeMap::new(),
+            homes: BTreeMap::new(),
+            wrote: BTreeMap::new(),
             unwanted: BTreeSet::new(),
             again: BTreeSet::new(),
             limited: BTreeSet::new(),
@@ -179,7 +196,7 @@ impl World {
         world.configure();
         world.arrive();
         world.operator(Change::Policy { preset, parts: Vec::new() });
-        (world.bench.slow_disk, world.bench.slow_answers) = (true, true);
+        world.slow_down();
         if busy && seed.is_multiple_of(4) {
             world.hosts[0].keep_foreign(2);
         }
@@ -249,111 +266,19 @@ impl World {
                 self.pass(Span::from_ms(pause));
             }
         }
+        if self.attached {
+            self.talk();
+        }
         self.look();
     }
 
     fn pass(&mut self, span: Span) {
         // Deadlines that wait for a commit do not fire, because the disk is slow.
         self.bench.now = self.bench.now + span;
+        self.clients_are_away();
         // Nodes count from their last answer, which is earlier than the master's time, so they come first.
         (0..NODES).for_each(|node| self.time_passes(node, span));
         self.bench.input(Input::Timer);
-    }
-
-    /// Sets the wall clock of the master, on which no job depends.
-    fn set_clock(&mut self) {
-        self.seen.saw("a clock that is set");
-        let by = [-3_600, -10, 10, 3_600][self.dice.roll(4)];
-        self.went_back |= by < 0;
-        self.bench.ahead = self.bench.ahead + Span::from_secs(by);
-        self.bench.input(Input::Timer);
-    }
-
-    /// Sets the rules for owners, and short leases in half of the worlds, so that they end while nodes are unreachable.
-    fn configure(&mut self) {
-        let mut settings = self.bench.settings.clone();
-        if self.reboots {
-            (settings.node_lease, settings.kill_grace) = (LEASE, Span::ZERO);
-        }
-        if self.owners {
-            settings.groups = owners::desk();
-        }
-        if self.sleepy {
-            sleepers::may_sleep(&mut settings);
-        }
-        if !self.reboots && !self.owners && !self.sleepy {
-            return;
-        }
-        self.bench.settings = settings.clone();
-        self.bench.input(Input::Configured(Box::new(settings)));
-    }
-
-    fn commit(&mut self) {
-        if !self.bench.committing.is_empty() {
-            self.bench.commit();
-        }
-    }
-
-    /// Checks the messages to users, the closed connections, and the errors of the master.
-    fn look(&mut self) {
-        for message in self.bench.heard(self.client) {
-            match self.across(message) {
-                MasterToClient::Accepted { job } => drop(self.accepted.insert(job)),
-                MasterToClient::Refused { .. } => {}
-                other => panic!("{other:?}"),
-            }
-        }
-        let answers: Vec<_> = [self.steering, self.root].into_iter().flat_map(|peer| self.bench.heard(peer)).collect();
-        for message in answers {
-            match self.across(message) {
-                MasterToClient::Answer(_) | MasterToClient::Piece(_) => self.seen.saw("done"),
-                MasterToClient::Refused { .. } => self.seen.saw("not done"),
-                other => panic!("{other:?}"),
-            }
-        }
-        self.sleepers();
-        for (peer, reason) in std::mem::take(&mut self.bench.closed) {
-            if reason.contains("was not acknowledged within") {
-                self.seen.saw("acknowledgement missed");
-            }
-            if let Some(node) = self.hosts.iter().position(|host| host.link == Some(peer)) {
-                // Sent messages may still arrive.
-                for _ in 0..self.dice.roll(4) {
-                    self.deliver(node);
-                }
-                self.hang_up(node);
-            }
-        }
-        self.each_process_is_counted();
-        let errors = self.errors.take();
-        let own = errors.iter().find(|error| !EXPECTED.iter().any(|expected| error.starts_with(expected)));
-        assert_eq!(own, None);
-    }
-
-    /// Kills the master with `kill -9`: a running commit may have reached the disk. Messages on the wire may still
-    /// arrive.
-    fn kill(&mut self) {
-        self.seen.saw("kill");
-        if self.dice.roll(2) == 0
-            && let Some(batch) = self.bench.committing.pop_front()
-        {
-            self.bench.disk.write(batch);
-        }
-        for node in 0..NODES {
-            for _ in 0..self.dice.roll(4) {
-                self.deliver(node);
-            }
-            self.hang_up(node);
-        }
-        let (disk, now, ahead) = (std::mem::take(&mut self.bench.disk), self.bench.now, self.bench.ahead);
-        self.bench = Bench::started(disk, now, ahead);
-        self.configure();
-        self.dead.clear();
-        (self.bench.slow_disk, self.bench.slow_answers) = (true, true);
-        self.arrive();
-        for key in self.plans.keys().copied().collect::<Vec<_>>() {
-            self.hand_in(key, true);
-        }
     }
 
     /// Kills the daemon of a node, now or during its next action, or one of its shepherds.

@@ -76,7 +76,7 @@ impl World {
         let message = self.across(message);
         let host = &mut self.hosts[node];
         if host.link.is_some() {
-            host.out.push_back(message);
+            host.out.push_back(Frame::Message(message));
         }
     }
 
@@ -108,7 +108,11 @@ impl World {
         self.settle(node);
         let host = &mut self.hosts[node];
         let Some(peer) = host.link else { return };
-        let Some(message) = host.out.pop_front() else { return };
+        let message = match host.out.pop_front() {
+            Some(Frame::Message(message)) => message,
+            Some(data) => return self.bench.input(Input::Node(peer, data)),
+            None => return,
+        };
         if about(&message).is_some() {
             host.said.push(message.clone());
         }
@@ -120,8 +124,8 @@ impl World {
             self.acknowledges(peer, (job, attempt));
         }
         self.bench.report(peer, message);
-        for message in rest {
-            self.bench.report(peer, message);
+        for frame in rest {
+            self.bench.input(Input::Node(peer, frame));
         }
     }
 
@@ -144,10 +148,15 @@ impl World {
     pub fn deliver(&mut self, node: usize) {
         let Some(peer) = self.hosts[node].link else { return };
         let Some(index) = self.bench.to_nodes.iter().position(|(to, _)| *to == peer) else { return };
-        let (_, message) = self.bench.to_nodes.remove(index);
-        let message = self.across(message);
-        self.ordered_by_master(node, &message);
-        self.happens(node, Happened::FromMaster(Frame::Message(message)));
+        let frame = match self.bench.to_nodes.remove(index).1 {
+            Frame::Message(message) => {
+                let message = self.across(message);
+                self.ordered_by_master(node, &message);
+                Frame::Message(message)
+            }
+            Frame::Data(data) => Frame::Data(self.data_across(data)),
+        };
+        self.happens(node, Happened::FromMaster(frame));
     }
 
     /// Checks an order of the master, and updates the world's record.
@@ -158,6 +167,8 @@ impl World {
                 self.at_a_time(exec.job);
                 let key = (exec.job, exec.attempt);
                 let host = &mut self.hosts[node];
+                let names = exec.share.as_ref().map_or_else(|| vec![host.name.clone()], |share| share.nodes.clone());
+                self.homes.insert(exec.job, names);
                 host.leases.extend(exec.lease.map(|lease| (key, lease.span)));
                 host.limits.extend(exec.time_limit.map(|limit| (key, limit)));
             }
@@ -210,10 +221,14 @@ impl World {
             let stop = core.job(job).and_then(|job| job.assignment()?.stop.as_ref());
             stop.is_some_and(|(_, told)| *told)
         };
+        // Most commands with streams go on for a while.
+        let goes_on = self.attached && !self.healed && self.dice.roll(4) > 0;
+        let with_streams: BTreeSet<Key> = self.hosts[node].keys_with_streams().filter(|_| goes_on).collect();
+        let talks = |key: Key| with_streams.contains(&key);
         let mut running = self.hosts[node].processes.iter();
         let found = running.find(|(_, process)| {
             let waits = self.healed && !process.is_told_to_stop && is_unwanted(process.key.0);
-            !process.is_frozen && !waits
+            !process.is_frozen && !waits && !talks(process.key)
         });
         if let Some(handle) = found.map(|(handle, _)| *handle) {
             let code = if self.rarely(4) { 3 } else { 0 };
@@ -244,7 +259,7 @@ impl World {
         let host = &mut self.hosts[node];
         if host.introduced {
             self.seen.saw("said without reason");
-            host.out.push_back(message);
+            host.out.push_back(Frame::Message(message));
         }
     }
 
@@ -262,8 +277,8 @@ impl World {
     pub fn part(&mut self, node: usize) {
         for _ in 0..self.dice.roll(4) {
             let host = &mut self.hosts[node];
-            let Some((peer, message)) = host.link.zip(host.out.pop_front()) else { break };
-            self.bench.report(peer, message);
+            let Some((peer, frame)) = host.link.zip(host.out.pop_front()) else { break };
+            self.bench.input(Input::Node(peer, frame));
         }
         let host = &mut self.hosts[node];
         host.silent_since.get_or_insert(self.bench.now);

@@ -21,6 +21,11 @@ impl World {
     }
 
     pub fn hand_in(&mut self, key: u8, again: bool) {
+        if self.plans[&key].launch.io == Io::Attached {
+            let length = self.dice.roll(4);
+            self.talkers.entry(key).or_insert_with(|| Talker::new(length));
+            return self.call(key);
+        }
         let exec = SendExec { again, ..self.plans[&key].clone() };
         self.bench.say(self.client, ClientToMaster::SendExec(Box::new(exec)));
     }
@@ -28,7 +33,7 @@ impl World {
     fn plain_job(&self, key: u8) -> SendExec {
         let nodes = NonZeroU32::new(u32::from(key) % 3 + 1).filter(|_| self.wide);
         let submission = exec_with(key, |exec| {
-            exec.launch.io = Io::Detached;
+            exec.launch.io = if self.attached && key.is_multiple_of(2) { Io::Attached } else { Io::Detached };
             exec.launch.parallel = nodes.map(|_| Parallel::default());
             let cores = Cores::Count(NonZeroU32::MIN);
             exec.request.spread = nodes.map(|nodes| Spread { tasks: nodes, cores, nodes: Some(nodes), per_node: None });
@@ -39,7 +44,8 @@ impl World {
 
     fn any_job(&mut self, key: u8) -> SendExec {
         let mut exec = self.plain_job(key);
-        if self.dice.roll(3) == 0 {
+        let is_attached = exec.launch.io == Io::Attached;
+        if self.dice.roll(3) == 0 && !is_attached {
             let tasks = ["0-5", "0-5%1", "0-5%2", "3-9:2%2", "7"][self.dice.roll(5)];
             exec.launch.array = Some(Array { tasks: tasks.parse().expect("tasks"), entries: Vec::new() });
         }
@@ -48,6 +54,8 @@ impl World {
         request.name = if conditions.singleton { "single".into() } else { "cg".into() };
         request.conditions = Some(Box::new(conditions)).filter(|conditions| **conditions != Conditions::default());
         (request.may_requeue, request.may_suspend) = (self.dice.roll(2) == 0, self.dice.roll(2) == 0);
+        // The output of another attempt would begin again.
+        request.may_requeue &= !is_attached;
         request.exclusive = self.dice.roll(8) == 0;
         request.priority = if self.dice.roll(4) == 0 { -(self.dice.roll(4) as i32) } else { 0 };
         request.time_limit =

@@ -25,11 +25,11 @@ pub enum Told {
 }
 
 impl Told {
-    pub fn input(self, handle: Handle) -> Happened {
+    pub fn input(self, handle: Handle, connected: Connected) -> Happened {
         match self {
             Self::Started => {
                 let leader = i32::try_from(handle.0).expect("few");
-                Happened::Started { handle, leader, connected: Connected::default(), freezes: false }
+                Happened::Started { handle, leader, connected, freezes: false }
             }
             Self::NotStarted => Happened::NotStarted { handle, code: 127, reason: "not found".into() },
             Self::Stopping(why) => Happened::Stopping { handle, why },
@@ -70,7 +70,9 @@ impl World {
         if and_daemon {
             return self.kill_daemon(index);
         }
-        for input in self.soon(index, vec![Happened::ShepherdLost { handle }]) {
+        let mut lost = vec![Happened::ShepherdLost { handle }];
+        lost.extend(self.outputs_end(index, handle, true));
+        for input in self.soon(index, lost) {
             self.happens(index, input);
         }
     }
@@ -105,6 +107,7 @@ impl World {
             is_frozen: false,
         };
         self.hosts[index].processes.insert(handle, process);
+        self.opens(index, handle, &exec);
         self.answers(index, handle, &[Told::Started])
     }
 
@@ -113,13 +116,16 @@ impl World {
         if let Some(herd) = self.hosts[index].shepherds.get_mut(&handle) {
             herd.told.extend(told);
         }
-        self.soon(index, told.iter().map(|told| told.input(handle)).collect())
+        let connected = self.hosts[index].connected(handle);
+        self.soon(index, told.iter().map(|told| told.input(handle, connected)).collect())
     }
 
     /// Lets a shepherd forget its attempt.
     pub fn releases(&mut self, index: usize, key: Key, handle: Option<Handle>) {
+        let kept = handle.is_some_and(|handle| self.is_kept_for_streams(index, handle));
         let host = &mut self.hosts[index];
         match handle {
+            Some(_) if kept => {}
             Some(handle) => drop(host.shepherds.remove(&handle)),
             None => drop(host.abandoned.remove(&key)),
         }
@@ -176,7 +182,10 @@ impl World {
         if matches!(why, Why::Limit | Why::Lease) {
             told.insert(0, Told::Stopping(why));
         }
-        self.answers(index, handle, &told)
+        let mut inputs = self.answers(index, handle, &told);
+        let ends = self.outputs_end(index, handle, false);
+        inputs.extend(self.soon(index, ends));
+        inputs
     }
 
     /// Fires time limits, leases and the ends of graces, which `lshepherd` enforces.

@@ -1,0 +1,116 @@
+//! The master of a world: its settings, commits and clock, its messages to people, and its death.
+
+use super::*;
+
+impl World {
+    /// Sets the wall clock of the master, on which no job depends.
+    pub fn set_clock(&mut self) {
+        self.seen.saw("a clock that is set");
+        let by = [-3_600, -10, 10, 3_600][self.dice.roll(4)];
+        self.went_back |= by < 0;
+        self.bench.ahead = self.bench.ahead + Span::from_secs(by);
+        self.bench.input(Input::Timer);
+    }
+
+    /// Sets the rules for owners, and short leases in half of the worlds, so that they end while nodes are unreachable.
+    pub fn configure(&mut self) {
+        let mut settings = self.bench.settings.clone();
+        if self.reboots {
+            (settings.node_lease, settings.kill_grace) = (LEASE, Span::ZERO);
+        }
+        if self.owners {
+            settings.groups = owners::desk();
+        }
+        if self.sleepy {
+            sleepers::may_sleep(&mut settings);
+        }
+        if !self.reboots && !self.owners && !self.sleepy {
+            return;
+        }
+        self.bench.settings = settings.clone();
+        self.bench.input(Input::Configured(Box::new(settings)));
+    }
+
+    pub fn commit(&mut self) {
+        if !self.bench.committing.is_empty() {
+            self.bench.commit();
+        }
+    }
+
+    /// Checks the messages to users, the closed connections, and the errors of the master.
+    pub fn look(&mut self) {
+        for message in self.bench.heard(self.client) {
+            match self.across(message) {
+                MasterToClient::Accepted { job } => drop(self.accepted.insert(job)),
+                MasterToClient::Refused { .. } => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        let answers: Vec<_> = [self.steering, self.root].into_iter().flat_map(|peer| self.bench.heard(peer)).collect();
+        for message in answers {
+            match self.across(message) {
+                MasterToClient::Answer(_) | MasterToClient::Piece(_) => self.seen.saw("done"),
+                MasterToClient::Refused { .. } => self.seen.saw("not done"),
+                other => panic!("{other:?}"),
+            }
+        }
+        self.sleepers();
+        for (peer, reason) in std::mem::take(&mut self.bench.closed) {
+            if reason.contains("was not acknowledged within") {
+                self.seen.saw("acknowledgement missed");
+            }
+            let key = self.talkers.iter().find(|(_, talker)| talker.peer == Some(peer)).map(|(key, _)| *key);
+            if let Some(key) = key {
+                // A request on its last connection may be handled late.
+                let is_known = reason.contains("journal") || reason.contains("was attached to by another connection");
+                assert!(is_known, "{reason}");
+                self.hang_up_client(key);
+            }
+            if let Some(node) = self.hosts.iter().position(|host| host.link == Some(peer)) {
+                // Sent messages may still arrive.
+                for _ in 0..self.dice.roll(4) {
+                    self.deliver(node);
+                }
+                self.hang_up(node);
+            }
+        }
+        self.each_process_is_counted();
+        let errors = self.errors.take();
+        let own = errors.iter().find(|error| !EXPECTED.iter().any(|expected| error.starts_with(expected)));
+        assert_eq!(own, None);
+    }
+
+    /// Lets the test decide when the surroundings of the master do something.
+    pub fn slow_down(&mut self) {
+        (self.bench.slow_disk, self.bench.slow_answers, self.bench.slow_clients) = (true, true, self.attached);
+    }
+
+    /// Kills the master with `kill -9`: a running commit may have reached the disk. Messages on the wire may still
+    /// arrive.
+    pub fn kill(&mut self) {
+        self.seen.saw("kill");
+        if self.dice.roll(2) == 0
+            && let Some(batch) = self.bench.committing.pop_front()
+        {
+            self.bench.disk.write(batch);
+        }
+        for node in 0..NODES {
+            for _ in 0..self.dice.roll(4) {
+                self.deliver(node);
+            }
+            self.hang_up(node);
+        }
+        for key in self.talkers.keys().copied().collect::<Vec<_>>() {
+            self.hang_up_client(key);
+        }
+        let (disk, now, ahead) = (std::mem::take(&mut self.bench.disk), self.bench.now, self.bench.ahead);
+        self.bench = Bench::started(disk, now, ahead);
+        self.configure();
+        self.dead.clear();
+        self.slow_down();
+        self.arrive();
+        for key in self.plans.keys().filter(|key| !self.talkers.contains_key(key)).copied().collect::<Vec<_>>() {
+            self.hand_in(key, true);
+        }
+    }
+}
