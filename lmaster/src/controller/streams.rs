@@ -74,7 +74,7 @@ impl Controller {
             return self.close_client(peer, reason);
         }
         flow.taken = flow.taken.max(offset);
-        // What was dropped since then had been sent before.
+        // A frame that was dropped meanwhile repeated bytes that the client has.
         flow.next = flow.next.max(offset);
         if let Some(link) = here.and_then(|node| self.link(node)) {
             let here = StreamId { part: 0, ..stream };

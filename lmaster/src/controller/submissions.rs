@@ -15,12 +15,12 @@ pub(super) struct Submissions {
     live: BTreeMap<JobId, Live>,
     keys: HashMap<SubmissionKey, JobId>,
     launches: Launches,
-    ended: Ended,
+    ended: EndedKeys,
 }
 
 /// Keys of the last jobs whose ends are on disk, for a submission on two connections of which one was slow.
 #[derive(Debug, Default)]
-struct Ended {
+struct EndedKeys {
     keys: HashSet<SubmissionKey>,
     /// The same, in order.
     order: VecDeque<SubmissionKey>,
@@ -29,7 +29,7 @@ struct Ended {
 /// Number of these keys: more jobs than end while the submit hook is asked about one.
 const ENDED: usize = 10_000;
 
-impl Ended {
+impl EndedKeys {
     fn add(&mut self, key: SubmissionKey) {
         if self.order.len() == ENDED
             && let Some(oldest) = self.order.pop_front()
