@@ -18,7 +18,8 @@ pub(super) struct Submissions {
     ended: EndedKeys,
 }
 
-/// Keys of the last jobs whose ends are on disk, for a submission on two connections of which one was slow.
+/// Keys of the last jobs whose ends are on disk. A job that was submitted on two connections may end before the slower one
+/// is served.
 #[derive(Debug, Default)]
 struct EndedKeys {
     keys: HashSet<SubmissionKey>,
@@ -26,7 +27,7 @@ struct EndedKeys {
     order: VecDeque<SubmissionKey>,
 }
 
-/// Number of these keys: more jobs than end while the submit hook is asked about one.
+/// Most of these keys: more jobs than end while the submit hook is asked about one.
 const ENDED: usize = 10_000;
 
 impl EndedKeys {
@@ -73,7 +74,7 @@ impl Submissions {
         self.keys.get(key).copied().filter(|_| !faults::has(Fault::SubmissionForgotten))
     }
 
-    /// Returns true if a job with this key has ended lately, once.
+    /// Returns true if a job with this key has ended lately. Forgets the key.
     pub(super) fn was_ended(&mut self, key: &SubmissionKey) -> bool {
         self.ended.keys.remove(key) && !faults::has(Fault::SubmissionForgotten)
     }

@@ -95,7 +95,7 @@ impl Talker {
     }
 }
 
-/// Returns true if the command has run to an end of its own.
+/// Returns true if the command ran, so that the client waits for its output.
 fn has_output(report: &JobReport) -> bool {
     matches!(&report.end, Some(JobEnd::Ran { outcome: Outcome::Exited(_) | Outcome::Signaled(_), .. }))
 }
