@@ -6,8 +6,10 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
+use nix::sys::statvfs::statvfs;
 use tempfile::{NamedTempFile, TempDir};
 
 use crate::{Requirement, skip};
@@ -108,19 +110,24 @@ impl SmallDisk {
         self.path().join("filler")
     }
 
-    /// Fills the disk completely.
+    /// Fills the space that is free now. Space that a process frees meanwhile stays free, so that the process can use it.
     ///
     /// # Panics
-    /// If the disk has no space for a file name.
+    /// If the disk has no space for a file name, or refuses for another reason than its size.
     pub fn fill(&self) {
         let file = OpenOptions::new().create(true).append(true).open(self.filler());
         // This is part of a test, which fails without it.
         let file = file.expect("room for a name");
-        let (mut length, mut piece) = (0, 1 << 30);
-        while piece > 0 {
-            match fallocate(&file, FallocateFlags::empty(), length, piece) {
-                Ok(()) => length += piece,
-                Err(_) => piece /= 2,
+        // This is part of a test, which fails without it.
+        let (length, disk) = (file.metadata().expect("open").len(), statvfs(self.path()).expect("it is mounted"));
+        let (page, mut free) = (disk.fragment_size(), disk.blocks_available() * disk.fragment_size());
+        while free > 0 {
+            let end = i64::try_from(length + free).unwrap_or(i64::MAX);
+            match fallocate(&file, FallocateFlags::empty(), 0, end) {
+                Ok(()) => return,
+                // A process has written meanwhile.
+                Err(Errno::ENOSPC) => free -= page,
+                Err(error) => panic!("a disk cannot be filled: {error}"),
             }
         }
     }
