@@ -55,6 +55,7 @@ mod read_only;
 mod readings;
 mod reboots;
 mod requests;
+mod returning;
 mod routes;
 mod select;
 mod sessions;

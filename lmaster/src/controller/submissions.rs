@@ -74,9 +74,9 @@ impl Submissions {
         self.keys.get(key).copied().filter(|_| !faults::has(Fault::SubmissionForgotten))
     }
 
-    /// Returns true if a job with this key has ended lately. Forgets the key.
-    pub(super) fn was_ended(&mut self, key: &SubmissionKey) -> bool {
-        self.ended.keys.remove(key) && !faults::has(Fault::SubmissionForgotten)
+    /// Returns true if a job with this key has ended lately.
+    pub(super) fn was_ended(&self, key: &SubmissionKey) -> bool {
+        self.ended.keys.contains(key) && !faults::has(Fault::SubmissionForgotten)
     }
 
     /// Returns the jobs in a range of numbers.

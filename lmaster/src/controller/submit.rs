@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use limo_journal::Submission;
 use limo_model::{JobId, NameError, Request, Span, application, check_file_name, check_mail_user, check_name};
-use limo_proto::{BODY_LIMIT, Io, JobReport, Launch, MasterToClient, SendExec, SubmissionKey, encode_stored};
+use limo_proto::{BODY_LIMIT, Io, Launch, MasterToClient, SendExec, SubmissionKey, encode_stored};
 use limo_sched::{Event, Phase};
 
 use super::changes::LAST_SIGNAL;
 use super::commit::After;
-use super::lookup::Lookup;
 use super::queues::list_of;
-use super::{Controller, Fault, Live, PeerId, faults};
-use crate::database::Database;
+use super::{Controller, Live, PeerId};
 
 /// Most waiting jobs. Each takes some kilobytes of memory for its environment.
 const WAITING_LIMIT: usize = 1_000_000;
@@ -36,65 +34,6 @@ pub(super) struct Attach {
     pub(super) key: SubmissionKey,
     /// Offsets in stdout and stderr, for each of its nodes.
     pub(super) read: Vec<(u64, u64)>,
-}
-
-/// The journal's record of a submission.
-#[derive(Debug)]
-struct Known {
-    job: JobId,
-    uid: u32,
-    /// Report, once the job is over.
-    report: Option<Box<JobReport>>,
-}
-
-/// Returns the job that was submitted with a key, with its report if it is over.
-async fn known(from: &dyn Database, key: &SubmissionKey) -> anyhow::Result<Option<Known>> {
-    let Some((job, uid)) = from.job_of_key(key).await? else { return Ok(None) };
-    Ok(Some(Known { job, uid, report: from.finished_job(job).await?.map(Box::new) }))
-}
-
-/// Looks up an earlier submission with the same key.
-#[derive(Debug)]
-struct SubmissionLookup(Box<SendExec>);
-
-impl Lookup for SubmissionLookup {
-    type Found = Option<Known>;
-
-    // Submissions that are not on disk yet are found by their keys in memory.
-    const AT_ONCE: bool = true;
-
-    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
-        known(from, &self.0.key).await
-    }
-
-    fn found(self, controller: &mut Controller, peer: PeerId, known: Self::Found) {
-        controller.submission_looked_up(peer, self.0, known);
-    }
-
-    fn changes_something(&self) -> bool {
-        true
-    }
-}
-
-/// Looks up a job whose client has reconnected.
-#[derive(Debug)]
-struct AttachLookup(Attach);
-
-impl Lookup for AttachLookup {
-    type Found = Option<Known>;
-
-    // The lookup runs at once, like that of a submission.
-    const AT_ONCE: bool = true;
-    // The database may be away, or this master at its end: the job goes on, and the next master knows it.
-    const CLOSES: bool = true;
-
-    async fn read(&self, from: &dyn Database) -> anyhow::Result<Self::Found> {
-        known(from, &self.0.key).await
-    }
-
-    fn found(self, controller: &mut Controller, peer: PeerId, known: Self::Found) {
-        controller.attach_looked_up(peer, self.0, known);
-    }
 }
 
 impl Controller {
@@ -125,7 +64,7 @@ impl Controller {
             return self.refuse(peer, reason, Some("lrun without --priority"));
         }
         if exec.again {
-            return self.ask(peer, SubmissionLookup(exec));
+            return self.look_up_submission(peer, exec, false);
         }
         self.ask_hook(peer, exec);
     }
@@ -145,16 +84,6 @@ impl Controller {
         }
     }
 
-    fn submission_looked_up(&mut self, peer: PeerId, exec: Box<SendExec>, known: Option<Known>) {
-        match known.filter(|_| !faults::has(Fault::SubmissionForgotten)) {
-            Some(known) => {
-                let reads = (exec.launch.io == Io::Attached).then(Vec::new);
-                self.finished_before(peer, known, reads);
-            }
-            None => self.ask_hook(peer, exec),
-        }
-    }
-
     /// Accepts a checked submission.
     pub(super) fn accept(&mut self, peer: PeerId, exec: SendExec) {
         let Some(caller) = self.caller(peer).cloned() else { return };
@@ -163,7 +92,7 @@ impl Controller {
             return self.submitted_before(peer, job);
         }
         if self.submissions.was_ended(&exec.key) {
-            return self.ask(peer, SubmissionLookup(Box::new(exec)));
+            return self.look_up_submission(peer, Box::new(exec), true);
         }
         let SendExec { key, mut request, mut launch, again: _ } = exec;
         if let Some(step) = request.step {
@@ -220,31 +149,11 @@ impl Controller {
         self.answer(peer, MasterToClient::Accepted { job });
     }
 
-    /// Answers for a submission whose job is over: sends all results at once. With offsets, the client wants the
-    /// output.
-    fn finished_before(&mut self, peer: PeerId, known: Known, reads: Option<Vec<(u64, u64)>>) {
-        let Known { job, uid, report } = known;
-        if self.caller(peer).is_none_or(|caller| caller.uid != uid) {
-            return self.refuse(peer, "the submission key belongs to a job of another user", None);
-        }
-        let Some(report) = report else {
-            // The job is on disk and not over, but unknown: a process that has lost the disk accepted it.
-            return self.refuse(peer, format!("job {job} is no longer known"), None);
-        };
-        // The end is on disk, so nothing waits for a commit, whose failure would be taken for a refusal.
-        self.tell_client(peer, MasterToClient::Accepted { job });
-        let Some(read) = reads else { return };
-        self.routes.attach(job, peer, &read);
-        self.streams_of_finished(&report);
-        self.connect_ends(job);
-        self.tell_client(peer, MasterToClient::Finished { job, report });
-    }
-
     pub(super) fn attach(&mut self, peer: PeerId, attach: Attach) {
         let Attach { job, key, .. } = attach;
         let uid = self.caller(peer).map(|caller| caller.uid);
         match self.submissions.get(job) {
-            None => self.ask(peer, AttachLookup(attach)),
+            None => self.look_up_attached(peer, attach),
             Some(live) if live.key != key || Some(live.uid) != uid => {
                 self.refuse(peer, format!("job {job} was not submitted by this client"), None);
             }
@@ -260,15 +169,6 @@ impl Controller {
         }
     }
 
-    fn attach_looked_up(&mut self, peer: PeerId, attach: Attach, known: Option<Known>) {
-        match known {
-            Some(known) if known.job == attach.job => {
-                self.finished_before(peer, known, Some(attach.read));
-            }
-            _ => self.refuse(peer, format!("job {} was not submitted by this client", attach.job), None),
-        }
-    }
-
     /// Attaches a client to an unfinished job and sends it the job's state.
     pub(super) fn attached(&mut self, peer: PeerId, attach: Attach) {
         let Attach { job, ref read, .. } = attach;
@@ -277,7 +177,7 @@ impl Controller {
         }
         if !self.submissions.contains(job) {
             // The end was written meanwhile, and reported to the earlier client.
-            return self.ask(peer, AttachLookup(attach));
+            return self.look_up_attached(peer, attach);
         }
         self.tell_client(peer, MasterToClient::Accepted { job });
         if let Some(before) = self.routes.attach(job, peer, read) {

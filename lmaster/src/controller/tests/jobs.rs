@@ -91,6 +91,31 @@ fn events_during_a_commit_are_one_batch() {
     assert!(bench.committing.is_empty());
 }
 
+/// Looks up a submission on three connections before it is accepted on the first one. Its job is over before the others are
+/// served.
+#[test]
+fn a_submission_on_three_connections_is_one_job_that_ends_early() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1");
+    let clients = [7; 3].map(|uid| bench.client(uid));
+    bench.slow_answers = true;
+    for client in clients {
+        bench.say(client, exec_again(1));
+    }
+    bench.answer_one();
+    bench.report(node, NodeToMaster::JobAck { job: JobId(1), attempt: Attempt(1) });
+    bench.report(node, NodeToMaster::Started { job: JobId(1), attempt: Attempt(1) });
+    bench.report(node, ended(JobId(1), Attempt(1), 0));
+    assert_eq!(bench.disk.finished.len(), 1);
+    while !bench.answers.is_empty() {
+        bench.answer_one();
+    }
+    for client in clients {
+        assert_eq!(bench.heard(client).first(), Some(&MasterToClient::Accepted { job: JobId(1) }));
+    }
+    assert_eq!(bench.disk.keys.len(), 1);
+}
+
 #[test]
 fn the_same_submission_again_is_the_same_job() {
     let mut bench = Bench::new();
