@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{Attempt, JobId, NodeId, Time};
+use limo_model::{Attempt, JobId, NodeId, Span, Time};
 
 use super::PeerId;
 
@@ -145,6 +145,12 @@ impl Assignments {
     /// Removes a planned stop of a job; returns its attempt.
     pub(super) fn take_late_of(&mut self, job: JobId) -> Option<Attempt> {
         self.late.remove(&job).map(|(attempt, _)| attempt)
+    }
+
+    /// Gives nodes this time in addition to acknowledge assignments and to end jobs.
+    pub(super) fn extend(&mut self, by: Span) {
+        self.awaited.values_mut().for_each(|awaited| awaited.until = awaited.until + by);
+        self.late.values_mut().for_each(|(_, at)| *at = *at + by);
     }
 
     fn gathered(&mut self, job: JobId, attempt: Attempt) -> &mut Gathered {

@@ -29,12 +29,14 @@ pub enum Fault {
     WokenOnce,
     /// The offset of stdin that a node reports at its registration is ignored.
     WindowLost,
+    /// Peers could not reach a master that did not run, and it counts this time as their silence.
+    AbsenceOverlooked,
 }
 
 #[cfg(test)]
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::AnsweredEarly,
         Self::StopNotRepeated,
         Self::EndNotAcknowledged,
@@ -48,6 +50,7 @@ impl Fault {
         Self::SleeperForgotten,
         Self::WokenOnce,
         Self::WindowLost,
+        Self::AbsenceOverlooked,
     ];
 }
 

@@ -3,7 +3,8 @@
 //! A node is unreachable as soon as its connection is broken. After `node_lease` it is lost ([`Event::NodeLost`]): its
 //! jobs end as failed with their node. A requeueable job ends later, when its lease is certainly over on the node
 //! ([`limo_model::Lease::fenced_after`]), because it may then run elsewhere. Times count from when this process
-//! noticed the broken connection, or from its start. This is never before the last answer of any master to the node.
+//! noticed the broken connection, or from its start, without times in which it did not run. This is never before the last
+//! answer of any master to the node.
 //!
 //! The draw of such jobs is held until the node reports its running jobs, its own meter shows that the draw has ended,
 //! or an operator declares the node dead.
@@ -58,6 +59,14 @@ impl Liveness {
         let since = *self.away.entry(node).or_insert(tx.now);
         let lease = if faults::has(Fault::LeaseNotAwaited) { Span::ZERO } else { tx.settings.node_lease };
         self.due.insert((since + lease, node));
+    }
+
+    /// Gives nodes this time in addition, and counts it as if they had been unreachable later.
+    pub(super) fn extend(&mut self, by: Span) {
+        for (at, node) in std::mem::take(&mut self.due) {
+            self.due.insert((at + by, node));
+            self.away.entry(node).and_modify(|since| *since = *since + by);
+        }
     }
 
     /// Logs the consequences for its jobs.

@@ -47,6 +47,7 @@ mod pages;
 mod pause;
 mod plan;
 mod predictor;
+mod presence;
 mod probes;
 mod queries;
 mod questions;
@@ -110,6 +111,7 @@ use metering::Metering;
 use node_peer::NodeLinks;
 use plan::Planned;
 use predictor::{LoadModel, Predictions};
+use presence::Presence;
 use questions::Questions;
 use reboots::Reboots;
 use routes::Routes;
@@ -189,6 +191,7 @@ pub struct Controller {
     routes: Routes,
     assignments: Assignments,
     liveness: Liveness,
+    presence: Presence,
     sleepers: Sleepers,
     reboots: Reboots,
     questions: Questions,
@@ -224,6 +227,7 @@ impl Controller {
             routes: Routes::default(),
             assignments: Assignments::default(),
             liveness: Liveness::default(),
+            presence: Presence::default(),
             sleepers: Sleepers::default(),
             reboots: Reboots::default(),
             questions: Questions::default(),
@@ -253,6 +257,7 @@ impl Controller {
         let of_wall = faults::has(Fault::WallClockFollowed).then(|| Time::from_unix_ms(now.wall.unix_ms()));
         self.tx.now = self.tx.now.max(of_wall.unwrap_or(now.at));
         self.tx.steps += 1;
+        self.is_present();
         self.tx.draw_goes_on();
         self.signals.follow_clock(&mut self.tx, now);
         if self.tx.steps == 1 {
@@ -302,19 +307,18 @@ impl Controller {
     /// Returns the time to step with [`Input::Timer`], if no input comes before.
     pub fn deadline(&self) -> Option<Time> {
         // While the state is being read back, jobs cannot be abandoned.
-        let orphans = self.routes.next_orphan().filter(|_| self.tx.commits.is_open());
-        let leases = self.liveness.next().filter(|_| self.tx.commits.is_open());
-        let sleepers = self.sleepers.next().filter(|_| self.tx.commits.is_open());
-        let commits = self.tx.commits.deadline(self.tx.metering.due(), self.tx.metering.rows_due());
+        let is_open = self.tx.commits.is_open();
+        let orphans = self.routes.next_orphan().filter(|_| is_open);
+        let leases = self.liveness.next().filter(|_| is_open);
+        let sleepers = self.sleepers.next().filter(|_| is_open);
+        let (late, missed) = (self.assignments.next_late(), self.assignments.next_missed());
+        let peers = [orphans, leases, sleepers, late, missed].into_iter().flatten().min();
         [
-            commits,
+            peers,
+            self.presence.next().filter(|_| peers.is_some()),
+            self.tx.commits.deadline(self.tx.metering.due(), self.tx.metering.rows_due()),
             self.tx.stage_due(),
-            self.assignments.next_late(),
-            self.assignments.next_missed(),
-            orphans,
-            leases,
-            sleepers,
-            self.reboots.next().filter(|_| self.tx.commits.is_open()),
+            self.reboots.next().filter(|_| is_open),
             self.questions.probes.next(),
             self.questions.measures.next(),
             self.signals.grid_due(&self.tx),

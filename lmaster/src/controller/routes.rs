@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use limo_model::{JobId, NodeId, Time};
+use limo_model::{JobId, NodeId, Span, Time};
 use limo_proto::{Channel, Data, Io, StreamId, WINDOW};
 
 use super::{Live, PeerId};
@@ -182,6 +182,16 @@ impl Routes {
 
     pub(super) fn next_orphan(&self) -> Option<Time> {
         self.orphans.first().map(|(at, _)| *at)
+    }
+
+    /// Gives disconnected clients this time in addition.
+    pub(super) fn extend(&mut self, by: Span) {
+        for (at, job) in std::mem::take(&mut self.orphans) {
+            self.orphans.insert((at + by, job));
+            if let Some(route) = self.routes.get_mut(&job) {
+                route.give_up_at = Some(at + by);
+            }
+        }
     }
 
     /// Installs `live` as the accepted jobs. Every attached job gets a route, and connected clients keep theirs.

@@ -94,6 +94,12 @@ impl Sleepers {
         self.due.first().map(|(at, _)| *at)
     }
 
+    /// Gives all nodes this time in addition.
+    pub(super) fn extend(&mut self, by: Span) {
+        self.steps.values_mut().for_each(|(_, until)| *until = *until + by);
+        self.due = self.due.iter().map(|(at, node)| (*at + by, *node)).collect();
+    }
+
     fn take_due(&mut self, now: Time) -> Option<(NodeId, Step)> {
         let (_, node) = self.due.first().copied().filter(|(at, _)| *at <= now)?;
         let step = self.steps.get(&node).map(|(step, _)| step.clone())?;

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use limo_tests::{Cluster, NodeSetup, Setup, Submitter, until};
 use serde_json::Value;
@@ -98,6 +98,27 @@ fn a_stopped_daemon_is_unreachable_and_its_job_does_not_come_back() {
     until("what is left of it is ended", || cluster.job_processes().is_empty().then_some(()));
     until("its watts are free", || (status(&submitter)["held_w"] == 0.0).then_some(()));
     assert_eq!((submitter.state(job), submitter.read("begun")), ("node_failed".into(), "n1\n".into()));
+}
+
+/// Stops the master for longer than the lease of a node that wants to connect meanwhile.
+#[test]
+fn a_node_that_could_not_connect_to_a_stopped_master_is_not_lost() {
+    let lease = Duration::from_secs(3);
+    let mut cluster = setup(1, "3s").start();
+    let submitter = cluster.submitter().clone();
+    let job = begin(&submitter, &[]);
+    let before = cluster.job_processes();
+    cluster.kill_node("n1");
+    await_state(&cluster, "n1", "unreachable");
+    cluster.stop_master();
+    let stopped = Instant::now();
+    cluster.start_node("n1");
+    until("the lease is over", || (stopped.elapsed() > lease).then_some(()));
+    cluster.continue_master();
+    await_state(&cluster, "n1", "up");
+    assert_eq!((submitter.state(job).as_str(), cluster.job_processes()), ("running", before));
+    let log = cluster.master_log();
+    assert!(log.contains("the master did not run for 3s") && !log.contains("node lost: its jobs"), "{log}");
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod parts;
 mod plans;
 mod policies;
 mod predictor;
+mod presence;
 mod privacy;
 mod probes;
 mod queues;

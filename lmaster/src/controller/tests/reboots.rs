@@ -89,7 +89,8 @@ fn another_boot_id_proves_the_reboot() {
         let rows = bench.disk.states.values().filter(|row| row.state == state);
         rows.map(|row| row.span.ms() / 1_000).sum::<i64>()
     };
-    assert_eq!(in_state(NodeActivity::Reboot), 30);
+    // States are looked at once a second.
+    assert!((29..=30).contains(&in_state(NodeActivity::Reboot)), "{:?}", bench.disk.states);
     assert_eq!(in_state(NodeActivity::Away), 0, "it was expected to be away");
 }
 

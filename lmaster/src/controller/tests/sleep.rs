@@ -89,7 +89,7 @@ fn asleep() -> Bench {
 }
 
 /// Does the same, and wakes the node for a job.
-fn waking() -> Bench {
+pub fn waking() -> Bench {
     let mut bench = asleep();
     let client = bench.client(7);
     bench.submit(client, 1);

@@ -11,16 +11,16 @@ use crate::controller::faults::{self as of_master, Fault as OfMaster};
 const SEEDS: u64 = 400;
 
 /// Each fault, and the messages of worlds that find it.
-const FAULTS: [(Injected, &[&str]); 30] = [
+const FAULTS: [(Injected, &[&str]); 31] = [
     (Injected::Node(OfNode::ToldBeforeDurable), &["recorded: None"]),
     (Injected::Node(OfNode::ForgottenEarly), &["does not come to an end", "was lost without need"]),
-    (Injected::Node(OfNode::StartedAgain), &["is not counted"]),
+    (Injected::Node(OfNode::StartedAgain), &["is not counted", "is started twice"]),
     (Injected::Node(OfNode::LeaseForgotten), &["outlives its lease"]),
     (Injected::Node(OfNode::LimitForgotten), &["outlives its time limit"]),
     (Injected::Node(OfNode::ForeignAdopted), &["of another master"]),
     (Injected::Node(OfNode::CapsConfirmedEarly), &["confirms caps that are not set"]),
     (Injected::Node(OfNode::CodeChanged), &["recorded: Some(Exited("]),
-    (Injected::Node(OfNode::ReleasedEarly), &["which ended Some(", "is not counted"]),
+    (Injected::Node(OfNode::ReleasedEarly), &["which ended Some(", "is not counted", "is started twice"]),
     (Injected::Node(OfNode::LossUntold), &["does not come to an end"]),
     (Injected::Node(OfNode::PrologIgnored), &["without a prolog"]),
     (Injected::Node(OfNode::EpilogSkipped), &["before its epilog"]),
@@ -32,16 +32,20 @@ const FAULTS: [(Injected, &[&str]); 30] = [
     (Injected::Master(OfMaster::AnsweredEarly), &["does not come to an end"]),
     (Injected::Master(OfMaster::StopNotRepeated), &["does not come to an end"]),
     (Injected::Master(OfMaster::EndNotAcknowledged), &["does not come to an end"]),
-    (Injected::Master(OfMaster::LeaseNotAwaited), &["runs again", "is released while another one runs"]),
+    (
+        Injected::Master(OfMaster::LeaseNotAwaited),
+        &["runs again", "is released while another one runs", "counts as lost too early"],
+    ),
     (Injected::Master(OfMaster::DrawFreedEarly), &["is not counted"]),
     (Injected::Master(OfMaster::SubmissionForgotten), &["a submission became two jobs"]),
     (Injected::Master(OfMaster::AcknowledgementNotDue), &["does not come to an end"]),
     (Injected::Master(OfMaster::ReportsIgnored), &["is not counted"]),
-    (Injected::Master(OfMaster::RestartOverlooked), &["was cancelled", "runs again"]),
+    (Injected::Master(OfMaster::RestartOverlooked), &["was cancelled", "runs again", "nobody wants attempt"]),
     (Injected::Master(OfMaster::WallClockFollowed), &["does not come to an end"]),
     (Injected::Master(OfMaster::SleeperForgotten), &["does not come to an end"]),
     (Injected::Master(OfMaster::WokenOnce), &["does not come to an end"]),
     (Injected::Master(OfMaster::WindowLost), &["bytes that are kept"]),
+    (Injected::Master(OfMaster::AbsenceOverlooked), &["counts as lost too early"]),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq)]

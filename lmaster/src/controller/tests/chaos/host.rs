@@ -58,6 +58,10 @@ pub struct Host {
     pub capped: Option<u64>,
     /// Time since which the master does not answer.
     pub silent_since: Option<Time>,
+    /// Part of this time in which the master ran.
+    pub unreached: Span,
+    /// True if an operator may have declared the node dead since its registration.
+    pub is_declared_dead: bool,
     /// Leases and time limits of attempts that have one.
     pub leases: BTreeMap<Key, Span>,
     pub limits: BTreeMap<Key, Span>,
@@ -126,6 +130,8 @@ impl Host {
             concluded: BTreeSet::new(),
             capped: None,
             silent_since: None,
+            unreached: Span::ZERO,
+            is_declared_dead: false,
             leases: BTreeMap::new(),
             limits: BTreeMap::new(),
             out: VecDeque::new(),

@@ -31,6 +31,21 @@ impl World {
         self.bench.input(Input::Configured(Box::new(settings)));
     }
 
+    /// Stops the master for a while. Nodes may give up their connections to it.
+    pub fn stop(&mut self) {
+        self.seen.saw("a master that does not run");
+        for node in 0..NODES {
+            if self.dice.roll(2) == 0
+                && let Some(peer) = self.hang_up(node)
+            {
+                self.dead.push(peer);
+            }
+        }
+        let spans = [2_500, 2_500, 10_000];
+        let span = Span::from_ms(spans[self.dice.roll(spans.len())]);
+        self.elapse(span, false);
+    }
+
     pub fn commit(&mut self) {
         if !self.bench.committing.is_empty() {
             self.bench.commit();
@@ -75,6 +90,7 @@ impl World {
             }
         }
         self.each_process_is_counted();
+        self.no_node_is_lost_early();
         let errors = self.errors.take();
         let own = errors.iter().find(|error| !EXPECTED.iter().any(|expected| error.starts_with(expected)));
         assert_eq!(own, None);

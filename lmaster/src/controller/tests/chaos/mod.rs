@@ -1,4 +1,4 @@
-//! Random faults: the master is killed, commits fail, connections break, daemons and shepherds of nodes are killed. Nodes reboot,
+//! Random faults: the master is killed or stopped, commits fail, connections break, daemons and shepherds of nodes are killed. Nodes reboot,
 //! refuse, keep silent, repeat messages and lose records. Meanwhile users submit jobs and arrays and act on them at any
 //! moment. In all cases no accepted job is lost, and none runs twice unless its user allowed it. A job is reported lost
 //! only if its node was rebooted or its shepherd killed; it survives a killed daemon. In the end nothing is left of finished jobs. The nodes are the
@@ -26,6 +26,7 @@ use limo_proto::Change;
 
 use super::errors::Errors;
 use super::*;
+use crate::controller::presence::BEAT;
 use course::{Dice, Trace, worlds};
 use host::{Host, Machine};
 use seen::{BUSY, Seen};
@@ -254,12 +255,13 @@ impl World {
             86..88 if self.dice.roll(4) == 0 => self.notice(),
             86..88 if self.strikes() => self.cut(node),
             88..89 if self.dice.roll(2) == 0 => self.threaten(node),
-            88..89 if self.reboots && self.strikes() => self.reboot(node),
+            88..89 if self.reboots && self.strikes() => self.reboot(self.with_jobs(node)),
             89..90 if self.busy => self.babble(node),
             90..92 if self.owners => self.come_or_leave(),
             90..92 if self.sleepy => self.switch_on(node),
             90..97 if self.busy => self.meddle(),
             97..98 if self.rarely(4) => self.set_clock(),
+            98..99 if self.rarely(4) => self.stop(),
             _ => {
                 let pauses: &[i64] = if self.busy { &[10, 10, 10, 10, 300, 300, 2_500] } else { &[10, 300, 2_500] };
                 let pause = pauses[self.dice.roll(pauses.len())];
@@ -267,18 +269,39 @@ impl World {
             }
         }
         if self.attached {
-            self.talk();
+            (0..2).for_each(|_| self.talk());
         }
         self.look();
     }
 
     fn pass(&mut self, span: Span) {
+        let mut left = span;
+        while left > Span::ZERO {
+            let piece = left.min(BEAT);
+            self.elapse(piece, true);
+            self.look();
+            left = left - piece;
+        }
+    }
+
+    /// Lets time pass, then the master takes a step.
+    fn elapse(&mut self, span: Span, master_runs: bool) {
         // Deadlines that wait for a commit do not fire, because the disk is slow.
         self.bench.now = self.bench.now + span;
         self.clients_are_away();
         // Nodes count from their last answer, which is earlier than the master's time, so they come first.
-        (0..NODES).for_each(|node| self.time_passes(node, span));
+        (0..NODES).for_each(|node| self.time_passes(node, span, master_runs));
         self.bench.input(Input::Timer);
+    }
+
+    /// Returns the first node of a kind, from `node` on.
+    fn first(&self, node: usize, which: fn(&Host) -> bool) -> Option<usize> {
+        (0..NODES).map(|place| (node + place) % NODES).find(|node| which(&self.hosts[*node]))
+    }
+
+    /// Returns the first node with jobs. Most nodes have none, and a fault there shows little.
+    fn with_jobs(&self, node: usize) -> usize {
+        self.first(node, Host::has_jobs).unwrap_or(node)
     }
 
     /// Kills the daemon of a node, now or during its next action, or one of its shepherds.
@@ -286,11 +309,8 @@ impl World {
         if !self.strikes() || self.hosts[node].slumber == Slumber::Asleep {
             return;
         }
-        // Most nodes have no jobs, and a kill there shows little. Few have a suspended one.
-        let find = |which: fn(&Host) -> bool| {
-            (0..NODES).map(|place| (node + place) % NODES).find(|node| which(&self.hosts[*node]))
-        };
-        let node = find(Host::has_suspended_jobs).or_else(|| find(Host::has_jobs)).unwrap_or(node);
+        // Few nodes have a suspended job.
+        let node = self.first(node, Host::has_suspended_jobs).unwrap_or_else(|| self.with_jobs(node));
         match self.dice.roll(3) {
             0 => self.kill_daemon(node),
             1 => {

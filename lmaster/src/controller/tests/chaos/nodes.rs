@@ -162,7 +162,10 @@ impl World {
     /// Checks an order of the master, and updates the world's record.
     fn ordered_by_master(&mut self, node: usize, message: &MasterToNode) {
         match message {
-            MasterToNode::Registered => self.hosts[node].silent_since = None,
+            MasterToNode::Registered => {
+                let host = &mut self.hosts[node];
+                (host.silent_since, host.unreached, host.is_declared_dead) = (None, Span::ZERO, false);
+            }
             MasterToNode::DoExec(exec) => {
                 self.at_a_time(exec.job);
                 let key = (exec.job, exec.attempt);
@@ -314,6 +317,7 @@ impl World {
 
     /// Declares a node dead, as an operator who has seen its restart.
     fn declared_dead(&mut self, node: usize) {
+        self.hosts[node].is_declared_dead = true;
         let name = self.hosts[node].name.clone();
         let core = &self.bench.controller.tx.core;
         let jobs = core.node_named(&name).map(|node| core.jobs_on(node.id())).unwrap_or_default();
@@ -321,21 +325,24 @@ impl World {
         self.operator(Change::NodesLost(vec![name]));
     }
 
-    /// Lets time pass on a node: its master answers if it is connected, and due events happen.
-    pub fn time_passes(&mut self, node: usize, span: Span) {
+    /// Lets time pass on a node: its master answers if it runs and the node is connected, and due events happen.
+    pub fn time_passes(&mut self, node: usize, span: Span, master_runs: bool) {
         if self.sleeps_on(node) {
             return;
         }
         let now = self.bench.now;
-        let host = &self.hosts[node];
+        let host = &mut self.hosts[node];
         let silent = host.silent_since.map(|since| now - since);
-        if host.link.is_some() && silent.is_none() {
+        if silent.is_some() && master_runs {
+            host.unreached = host.unreached + span;
+        }
+        if host.link.is_some() && silent.is_none() && master_runs {
             self.happens(node, Happened::Answered { sent: node_moment(now).since });
         }
         // If the node never receives a stop, the attempt may run elsewhere after its lease. This also holds for a
         // finished one, whose end may arrive too late.
         if let Some(silent) = silent {
-            self.lost |= silent >= LEASE;
+            self.lost |= self.hosts[node].unreached >= LEASE;
             let leases = self.hosts[node].leases.iter();
             self.failed.extend(leases.filter(|(_, lease)| silent >= **lease).map(|((job, _), _)| *job));
         }

@@ -44,6 +44,16 @@ impl World {
         }
     }
 
+    /// Checks that each lost node has had time to connect.
+    pub fn no_node_is_lost_early(&self) {
+        let (core, lease) = (&self.bench.controller.tx.core, self.bench.settings.node_lease);
+        for host in self.hosts.iter().filter(|host| !host.is_declared_dead) {
+            let is_lost = core.node_named(&host.name).is_some_and(|node| node.lost_since().is_some());
+            let time = host.unreached;
+            assert!(!is_lost || time >= lease, "{} counts as lost too early: it had {time} to connect", host.name);
+        }
+    }
+
     fn is_counted(&self, name: &str, job: JobId, attempt: Attempt) -> bool {
         let controller = &self.bench.controller;
         let Some(node) = controller.tx.core.node_named(name) else { return false };

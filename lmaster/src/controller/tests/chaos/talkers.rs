@@ -12,11 +12,12 @@ use super::*;
 
 /// Events that must happen in worlds with attached jobs, each with its least count: a third of the count when this was
 /// written.
-const EVENTS: [(&str, u32); 6] = [
+const EVENTS: [(&str, u32); 7] = [
     ("a client that is cut off", 500),
     ("a client that returns", 800),
     ("output that is dropped", 15),
     ("stdin", 600),
+    ("stdin that is resumed", 10),
     ("output", 1_300),
     ("output that is complete", 240),
 ];
@@ -138,7 +139,12 @@ impl World {
     /// Lets clients and commands do something.
     pub fn talk(&mut self) {
         let node = self.dice.roll(NODES);
-        let keys: Vec<u8> = self.talkers.iter().filter(|(_, talker)| !talker.is_over).map(|(key, _)| *key).collect();
+        // Most clients wait for their jobs to begin.
+        let of_running_jobs = self.dice.roll(2) == 0;
+        let runs =
+            |job| self.hosts.iter().any(|host| host.keys_with_streams().any(|(running, _)| Some(running) == job));
+        let talks = |talker: &Talker| !talker.is_over && (!of_running_jobs || runs(talker.job));
+        let keys: Vec<u8> = self.talkers.iter().filter(|(_, talker)| talks(talker)).map(|(key, _)| *key).collect();
         if keys.is_empty() {
             return;
         }
@@ -235,6 +241,9 @@ impl World {
             MasterToClient::Attached { stdin_offset, .. } => {
                 talker.stdin.resume(stdin_offset).expect("bytes that are kept");
                 talker.is_open = true;
+                if stdin_offset > 0 {
+                    self.seen.saw("stdin that is resumed");
+                }
                 self.send_stdin(key);
             }
             MasterToClient::StreamAck { offset, .. } => {
