@@ -10,8 +10,10 @@ use limo_power::{CapChoice, CapChoiceError};
 use serde::Deserialize;
 use thiserror::Error;
 
-/// Default lease. A restarted master is back within seconds. After a longer absence a cap may be unwanted.
-pub const DEFAULT_CAP_LEASE: Span = Span::from_secs(60);
+/// Default lease. It is longer than the default `node_lease` of a master and the time until a broken connection is noticed, so
+/// that the master counts the nameplates of a lost node before its caps are lifted. After a longer absence a cap may be
+/// unwanted.
+pub const DEFAULT_CAP_LEASE: Span = Span::from_secs(120);
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct CapArguments {
@@ -20,7 +22,7 @@ pub struct CapArguments {
     /// for emulated hardware
     #[arg(long = "cap", value_name = "UNIT=CAP")]
     pub caps: Vec<UnitCap>,
-    /// Time without a master after which the original values are restored [default: 1min]
+    /// Time without a master after which the original values are restored [default: 2min]
     #[arg(long, env = "LIMO_CAP_LEASE", value_name = "SPAN")]
     pub cap_lease: Option<Span>,
     /// Source of accelerators [default: auto, NVIDIA's if their library loads]
