@@ -115,10 +115,11 @@ pub enum Input {
         /// True if `Order::Frozen` stops and continues all processes of the job.
         freezes: bool,
     },
-    /// The command was not started; `code` is the exit code for this.
+    /// The command was not started; `code` is the exit code for this. Without a code the machine has failed, and the job may
+    /// run on another one.
     NotStarted {
         handle: Handle,
-        code: u8,
+        code: Option<u8>,
         reason: String,
     },
     /// A timer of `lshepherd` has begun to end the job.

@@ -60,10 +60,7 @@ impl Node {
         }
         let uid = starting.uid;
         if let Err(reason) = result {
-            warn!(%job, attempt = %number, reason, "the start is not recorded: the job may run on another node");
-            // The streams continue where the job runs next.
-            self.drop_streams(job);
-            return self.never_runs(job, number, Outcome::NotPrepared { reason });
+            return self.give_back(job, number, format!("the start is not recorded: {reason}"));
         }
         match self.users.find(uid, self.now.since) {
             Ok(Known::Here(account)) => self.launch_as(job, number, account),
@@ -214,13 +211,24 @@ impl Node {
         self.started_beside_owner(job, number);
     }
 
-    pub(super) fn launch_failed(&mut self, handle: Handle, code: u8, reason: String) {
+    pub(super) fn launch_failed(&mut self, handle: Handle, code: Option<u8>, reason: String) {
         let Some((job, number)) = self.job_of(handle) else { return };
         let Some(Attempt { state: State::Starting(starting), .. }) = self.attempts.find(job, number) else { return };
         if starting.stopping {
             return self.stopped_early(job, number);
         }
-        self.not_started(job, number, code, reason);
+        match code {
+            Some(code) => self.not_started(job, number, code, reason),
+            None => self.give_back(job, number, reason),
+        }
+    }
+
+    /// Gives back a job that this machine cannot start.
+    fn give_back(&mut self, job: JobId, number: Number, reason: String) {
+        warn!(%job, attempt = %number, reason, "the job is not started: it may run on another node");
+        // The streams continue where the job runs next.
+        self.drop_streams(job);
+        self.never_runs(job, number, Outcome::NotPrepared { reason });
     }
 
     fn not_started(&mut self, job: JobId, number: Number, code: u8, reason: String) {

@@ -11,6 +11,10 @@ use limo_shepherd::Step;
 use nix::libc;
 use thiserror::Error;
 
+/// Errors of a machine, on which no job could be started: its disk has failed or is full, or it has no memory or descriptors
+/// left.
+const OF_MACHINE: [i32; 5] = [libc::EIO, libc::EROFS, libc::ENOSPC, libc::ENOMEM, libc::ENFILE];
+
 /// Reason why a command was not started.
 #[derive(Debug, Error)]
 pub enum LaunchError {
@@ -42,11 +46,12 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// Returns the exit code for the error.
-    pub fn code(&self) -> u8 {
+    /// Returns the exit code for the error. `None` if the machine has failed, so that the job may run on another one.
+    pub fn code(&self) -> Option<u8> {
         match self {
-            Self::NotFound { .. } | Self::NoInterpreter { .. } => 127,
-            _ => 126,
+            Self::NotFound { .. } | Self::NoInterpreter { .. } => Some(127),
+            Self::Spawn(error) if error.raw_os_error().is_some_and(|errno| OF_MACHINE.contains(&errno)) => None,
+            _ => Some(126),
         }
     }
 }
@@ -112,4 +117,16 @@ const SHOWN_LIMIT: usize = 512;
 
 fn shown(bytes: &[u8]) -> String {
     clip_lossy(bytes, SHOWN_LIMIT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_of_the_machine_has_no_exit_code() {
+        let code = |errno| LaunchError::Spawn(io::Error::from_raw_os_error(errno)).code();
+        assert_eq!([libc::EIO, libc::ENOMEM, libc::EAGAIN].map(code), [None, None, Some(126)]);
+        assert_eq!(LaunchError::NotFound { command: "x".into() }.code(), Some(127));
+    }
 }

@@ -82,7 +82,7 @@ impl Shepherds {
         let waiting = std::mem::take(&mut self.waiting);
         let failed = waiting.into_iter().map(|Waiting { handle, .. }| {
             self.forget(handle);
-            Input::NotStarted { handle, code: 126, reason: format!("cannot start lshepherd: {reason}") }
+            Input::NotStarted { handle, code: Some(126), reason: format!("cannot start lshepherd: {reason}") }
         });
         failed.collect()
     }

@@ -19,6 +19,8 @@ pub struct Herd {
 pub enum Told {
     Started,
     NotStarted,
+    /// The machine has failed.
+    NotHere,
     Stopping(Why),
     Exited(Ended),
     Emptied,
@@ -31,7 +33,8 @@ impl Told {
                 let leader = i32::try_from(handle.0).expect("few");
                 Happened::Started { handle, leader, connected, freezes: false }
             }
-            Self::NotStarted => Happened::NotStarted { handle, code: 127, reason: "not found".into() },
+            Self::NotStarted => Happened::NotStarted { handle, code: Some(127), reason: "not found".into() },
+            Self::NotHere => Happened::NotStarted { handle, code: None, reason: "input/output error".into() },
             Self::Stopping(why) => Happened::Stopping { handle, why },
             Self::Exited(ended) => Happened::Exited { handle, ended },
             Self::Emptied => Happened::Emptied { handle, left: 0 },
@@ -91,7 +94,8 @@ impl World {
         self.hosts[index].shepherds.insert(handle, Herd { key, cookie, told: Vec::new() });
         if self.rarely(24) {
             self.seen.saw("not started");
-            return self.answers(index, handle, &[Told::NotStarted]);
+            let told = if self.dice.roll(2) == 0 { Told::NotStarted } else { Told::NotHere };
+            return self.answers(index, handle, &[told]);
         }
         let starts = self.starts.entry(job).or_default().entry((attempt, name.clone())).or_default();
         *starts += 1;
