@@ -37,11 +37,13 @@ pub enum Fault {
     OwnerOverlooked,
     /// Ended jobs are not reported at a registration while their output is not delivered.
     OutputUnreported,
+    /// The reason of a script is reported in its full length.
+    ReasonUnbounded,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::ToldBeforeDurable,
         Self::ForgottenEarly,
         Self::StartedAgain,
@@ -59,6 +61,7 @@ impl Fault {
         Self::CapsKept,
         Self::OwnerOverlooked,
         Self::OutputUnreported,
+        Self::ReasonUnbounded,
     ];
 }
 

@@ -159,7 +159,8 @@ impl Node {
     }
 
     pub(super) fn script_ended(&mut self, script: Script, (job, number): (JobId, Number), result: Result<(), String>) {
-        let result = result.map_err(|reason| clip(format!("the {script} of job {job} {reason}"), REASON));
+        let most = if faults::has(Fault::ReasonUnbounded) { usize::MAX } else { REASON };
+        let result = result.map_err(|reason| clip(format!("the {script} of job {job} {reason}"), most));
         match script {
             Script::Prolog => self.prolog_ended(job, number, result),
             Script::Epilog => self.epilog_ended(job, number, result),

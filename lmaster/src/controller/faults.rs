@@ -31,12 +31,18 @@ pub enum Fault {
     WindowLost,
     /// Peers could not reach a master that did not run, and it counts this time as their silence.
     AbsenceOverlooked,
+    /// A peer that gives no sign of life is not noticed.
+    HeartbeatOff,
+    /// A user gets more connections than the limit.
+    LimitIgnored,
+    /// A node counts as capped as soon as it is told, before it confirms its caps.
+    CapsBelievedEarly,
 }
 
 #[cfg(test)]
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::AnsweredEarly,
         Self::StopNotRepeated,
         Self::EndNotAcknowledged,
@@ -51,6 +57,9 @@ impl Fault {
         Self::WokenOnce,
         Self::WindowLost,
         Self::AbsenceOverlooked,
+        Self::HeartbeatOff,
+        Self::LimitIgnored,
+        Self::CapsBelievedEarly,
     ];
 }
 
@@ -66,11 +75,11 @@ pub fn inject(fault: Option<Fault>) {
 }
 
 #[cfg(test)]
-pub(super) fn has(fault: Fault) -> bool {
+pub fn has(fault: Fault) -> bool {
     INJECTED.get() == Some(fault)
 }
 
 #[cfg(not(test))]
-pub(super) const fn has(_: Fault) -> bool {
+pub const fn has(_: Fault) -> bool {
     false
 }

@@ -21,7 +21,7 @@ mod deeds;
 mod dependencies;
 mod drops;
 mod exchange;
-mod faults;
+pub mod faults;
 mod feeds;
 mod figures;
 mod finished;

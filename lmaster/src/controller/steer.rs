@@ -5,7 +5,7 @@ use limo_model::{Attempt, JobId, NodeId, Span};
 use limo_proto::{FAILED_CAPS, List, MasterToNode, Text};
 use limo_sched::{Event, Phase};
 
-use super::{Controller, PeerId};
+use super::{Controller, Fault, PeerId, faults};
 
 impl Controller {
     /// Sends a node's newest caps, which are durable.
@@ -13,6 +13,10 @@ impl Controller {
         if let (Some(peer), Some(order)) = (self.link(node), self.caps_of(node)) {
             self.tell_node(peer, order);
             self.extend_all(node);
+            if faults::has(Fault::CapsBelievedEarly) {
+                let generation = self.tx.core.node(node).map_or(0, |node| node.caps().0);
+                self.tx.must(Event::Capped { node, generation, failed: Vec::new() });
+            }
         }
     }
 

@@ -277,6 +277,11 @@ impl Node {
         )
     }
 
+    /// Returns true if the node has not confirmed the last order of caps.
+    pub fn has_unconfirmed_caps(&self) -> bool {
+        self.caps.unconfirmed
+    }
+
     /// Returns the lowest and the highest cap of a unit, if it can be capped: it obeys caps, and has not failed to.
     pub fn cap_range(&self, unit: u16) -> Option<(Power, Power)> {
         let range = self.spec.units.get(usize::from(unit))?.caps;

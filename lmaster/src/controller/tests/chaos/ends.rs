@@ -11,8 +11,9 @@ impl World {
         self.healed = true;
         self.went_back |= self.bench.ahead > Span::ZERO;
         self.bench.ahead = Span::ZERO;
-        for peer in std::mem::take(&mut self.dead) {
-            self.bench.input(Input::Gone(peer));
+        self.callers_leave();
+        if self.vanishes {
+            self.vanish(0);
         }
         for host in &mut self.hosts {
             host.doomed = None;
@@ -44,6 +45,11 @@ impl World {
             }
             self.pass(Span::from_ms(200));
             self.look();
+            if let Some(node) = self.vanished.filter(|node| self.is_over() && !self.hosts[*node].is_declared_dead) {
+                // Its draw is held until then.
+                self.declared_dead(node);
+                continue;
+            }
             if self.is_over() {
                 // After a kill, the output of an ended job is kept for a client that may reconnect.
                 return self.pass(self.bench.settings.orphan_grace + Span::from_ms(1));
@@ -79,7 +85,8 @@ impl World {
             // A record of a job that is over, or never ran, may be left: the node forgets it when it is awake.
             None => self.is_known_asleep(host) && host.records.keys().all(|key| !host.is_open(*key)),
         };
-        let quiet = self.hosts.iter().all(is_quiet);
+        let there = || (0..NODES).filter(|node| self.vanished != Some(*node)).map(|node| &self.hosts[node]);
+        let quiet = there().all(is_quiet);
         let all = self.accepted.iter().all(|job| disk.finished.contains_key(job)) && disk.live.is_empty();
         let told = controller.is_quiet()
             && controller.tx.commits.trouble().is_none()
@@ -90,7 +97,7 @@ impl World {
             && told
             && self.all_talkers_are_done()
             && controller.tx.core.jobs().next().is_none()
-            && controller.nodes.len().1 + asleep == NODES
+            && controller.nodes.len().1 + asleep == there().count()
     }
 
     /// Removes everything that holds jobs back.

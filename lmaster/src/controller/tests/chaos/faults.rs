@@ -11,7 +11,7 @@ use crate::controller::faults::{self as of_master, Fault as OfMaster};
 const SEEDS: u64 = 400;
 
 /// Each fault, and the messages of worlds that find it.
-const FAULTS: [(Injected, &[&str]); 31] = [
+const FAULTS: [(Injected, &[&str]); 35] = [
     (Injected::Node(OfNode::ToldBeforeDurable), &["recorded: None"]),
     (Injected::Node(OfNode::ForgottenEarly), &["does not come to an end", "was lost without need"]),
     (Injected::Node(OfNode::StartedAgain), &["is not counted", "is started twice"]),
@@ -29,6 +29,7 @@ const FAULTS: [(Injected, &[&str]); 31] = [
     (Injected::Node(OfNode::CapsKept), &["outlive their lease"]),
     (Injected::Node(OfNode::OwnerOverlooked), &["runs beside the owner"]),
     (Injected::Node(OfNode::OutputUnreported), &["does not come to an end"]),
+    (Injected::Node(OfNode::ReasonUnbounded), &["has a reason of"]),
     (Injected::Master(OfMaster::AnsweredEarly), &["does not come to an end"]),
     (Injected::Master(OfMaster::StopNotRepeated), &["does not come to an end"]),
     (Injected::Master(OfMaster::EndNotAcknowledged), &["does not come to an end"]),
@@ -46,6 +47,9 @@ const FAULTS: [(Injected, &[&str]); 31] = [
     (Injected::Master(OfMaster::WokenOnce), &["does not come to an end"]),
     (Injected::Master(OfMaster::WindowLost), &["bytes that are kept"]),
     (Injected::Master(OfMaster::AbsenceOverlooked), &["counts as lost too early"]),
+    (Injected::Master(OfMaster::HeartbeatOff), &["does not come to an end"]),
+    (Injected::Master(OfMaster::LimitIgnored), &["connections of one user"]),
+    (Injected::Master(OfMaster::CapsBelievedEarly), &["counts as capped"]),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq)]

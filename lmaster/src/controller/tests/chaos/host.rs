@@ -56,6 +56,9 @@ pub struct Host {
     pub concluded: BTreeSet<Key>,
     /// Generation of the caps that are set.
     pub capped: Option<u64>,
+    /// Connection on which they were ordered. The next value is one on which the node confirmed caps without reason.
+    pub capped_by: Option<PeerId>,
+    pub lied_on: Option<PeerId>,
     /// Time since which the master does not answer.
     pub silent_since: Option<Time>,
     /// Part of this time in which the master ran.
@@ -129,6 +132,8 @@ impl Host {
             prepared: BTreeSet::new(),
             concluded: BTreeSet::new(),
             capped: None,
+            capped_by: None,
+            lied_on: None,
             silent_since: None,
             unreached: Span::ZERO,
             is_declared_dead: false,
@@ -142,6 +147,13 @@ impl Host {
 
     fn write(&mut self, record: Record) {
         let key = record.key();
+        let reason = match &record {
+            Record::End { end, .. } => end.outcome.reason(),
+            Record::Unfit { reason, .. } => Some(reason.as_str()),
+            _ => None,
+        };
+        let length = reason.map_or(0, str::len);
+        assert!(length <= limo_model::REASON_LIMIT, "the record of job {} has a reason of {length} bytes", key.0);
         match record {
             Record::Intent(intent) => self.records.entry(key).or_default().intent = Some(*intent),
             Record::Going { .. } => self.records.entry(key).or_default().going = true,
@@ -322,7 +334,8 @@ impl World {
             Deed::Reach { job, .. } => return self.soon(index, vec![Happened::Reached { job }]),
             Deed::SetCaps { generation, .. } => {
                 let failed = if self.rarely(4) { vec![(0, "no such file".into())] } else { Vec::new() };
-                self.hosts[index].capped = Some(generation);
+                let host = &mut self.hosts[index];
+                (host.capped, host.capped_by) = (Some(generation), host.link);
                 return self.soon(index, vec![Happened::Capped { generation, failed }]);
             }
             Deed::PutCapsBack => {
@@ -350,7 +363,8 @@ impl World {
             Script::Prolog => drop(host.prepared.insert((job, attempt))),
             Script::Epilog => drop(host.concluded.insert((job, attempt))),
         }
-        let result = if fails { Err("failed with exit code 1".to_owned()) } else { Ok(()) };
+        // Shells and hostile scripts write long lines.
+        let result = if fails { Err(format!("failed: {}", "x".repeat(100_000))) } else { Ok(()) };
         self.soon(index, vec![Happened::ScriptEnded { script, job, attempt, result }])
     }
 

@@ -38,7 +38,7 @@ impl World {
             if self.dice.roll(2) == 0
                 && let Some(peer) = self.hang_up(node)
             {
-                self.dead.push(peer);
+                self.dies(peer);
             }
         }
         let spans = [2_500, 2_500, 10_000];
@@ -91,6 +91,7 @@ impl World {
         }
         self.each_process_is_counted();
         self.no_node_is_lost_early();
+        self.caps_are_not_believed_early();
         let errors = self.errors.take();
         let own = errors.iter().find(|error| !EXPECTED.iter().any(|expected| error.starts_with(expected)));
         assert_eq!(own, None);
@@ -123,6 +124,7 @@ impl World {
         self.bench = Bench::started(disk, now, ahead);
         self.configure();
         self.dead.clear();
+        self.callers = Callers::default();
         self.slow_down();
         self.arrive();
         for key in self.plans.keys().filter(|key| !self.talkers.contains_key(key)).copied().collect::<Vec<_>>() {

@@ -4,6 +4,7 @@
 //! only if its node was rebooted or its shepherd killed; it survives a killed daemon. In the end nothing is left of finished jobs. The nodes are the
 //! real ones (`limo-node`), each with a simulated disk and simulated processes.
 
+mod callers;
 mod course;
 mod ends;
 mod faults;
@@ -22,11 +23,12 @@ mod talkers;
 
 use std::collections::BTreeSet;
 
-use limo_proto::Change;
+use limo_proto::{Change, Heartbeat};
 
 use super::errors::Errors;
 use super::*;
 use crate::controller::presence::BEAT;
+use callers::Callers;
 use course::{Dice, Trace, worlds};
 use host::{Host, Machine};
 use seen::{BUSY, Seen};
@@ -97,8 +99,12 @@ struct World {
     /// True if nodes reboot in the world. The next value is true once one has.
     reboots: bool,
     rebooted: bool,
-    /// Dead connections that the master has not noticed.
-    dead: Vec<PeerId>,
+    /// Dead connections that the master has not noticed, with its heartbeats.
+    dead: Vec<(PeerId, Heartbeat)>,
+    callers: Callers,
+    /// True if a machine vanishes at the end. The next value is its node once it has.
+    vanishes: bool,
+    vanished: Option<usize>,
     /// True if there are no more faults.
     healed: bool,
     /// Connection of a submitter. The next ones are of the same user at another terminal, and of an operator.
@@ -170,6 +176,10 @@ impl World {
             reboots: seed.is_multiple_of(2),
             rebooted: false,
             dead: Vec::new(),
+            callers: Callers::default(),
+            // Jobs over all nodes could not run any more.
+            vanishes: busy && !wide && !owners && seed % 3 == 1,
+            vanished: None,
             healed: false,
             client: PeerId(0),
             steering: PeerId(0),
@@ -262,6 +272,7 @@ impl World {
             90..97 if self.busy => self.meddle(),
             97..98 if self.rarely(4) => self.set_clock(),
             98..99 if self.rarely(4) => self.stop(),
+            99..100 if self.rarely(2) => self.crowd(),
             _ => {
                 let pauses: &[i64] = if self.busy { &[10, 10, 10, 10, 300, 300, 2_500] } else { &[10, 300, 2_500] };
                 let pause = pauses[self.dice.roll(pauses.len())];
@@ -291,6 +302,9 @@ impl World {
         self.clients_are_away();
         // Nodes count from their last answer, which is earlier than the master's time, so they come first.
         (0..NODES).for_each(|node| self.time_passes(node, span, master_runs));
+        if master_runs {
+            self.miss_signs_of_life();
+        }
         self.bench.input(Input::Timer);
     }
 

@@ -28,7 +28,8 @@ fn is_of_process(outcome: &Outcome) -> bool {
 
 impl World {
     pub fn connect(&mut self, node: usize) {
-        if self.hosts[node].link.is_some() || self.hosts[node].slumber == Slumber::Asleep {
+        let is_off = self.hosts[node].slumber == Slumber::Asleep || self.vanished == Some(node);
+        if self.hosts[node].link.is_some() || is_off {
             return;
         }
         let peer = self.bench.peer();
@@ -255,6 +256,7 @@ impl World {
                 }
             }
             (_, 1) => {
+                self.hosts[node].lied_on = self.hosts[node].link;
                 NodeToMaster::Capped { generation: self.dice.roll(5) as u64, failed: limo_proto::List::default() }
             }
             (len, _) => self.hosts[whose].said[self.dice.roll(len)].clone(),
@@ -289,20 +291,7 @@ impl World {
         host.out.clear();
         host.introduced = false;
         let Some(peer) = host.link.take() else { return };
-        if self.dice.roll(2) == 0 {
-            self.bench.input(Input::Gone(peer));
-        } else {
-            self.dead.push(peer);
-        }
-    }
-
-    /// Lets the master notice a dead connection, perhaps after its node has reconnected.
-    pub fn notice(&mut self) {
-        if !self.dead.is_empty() {
-            let peer = self.dead.remove(0);
-            self.seen.saw("noticed late");
-            self.bench.input(Input::Gone(peer));
-        }
+        if self.dice.roll(2) == 0 { self.bench.input(Input::Gone(peer)) } else { self.dies(peer) }
     }
 
     pub fn reboot(&mut self, node: usize) {
@@ -315,8 +304,8 @@ impl World {
         }
     }
 
-    /// Declares a node dead, as an operator who has seen its restart.
-    fn declared_dead(&mut self, node: usize) {
+    /// Declares a node dead, as an operator who has seen its end.
+    pub fn declared_dead(&mut self, node: usize) {
         self.hosts[node].is_declared_dead = true;
         let name = self.hosts[node].name.clone();
         let core = &self.bench.controller.tx.core;
@@ -345,6 +334,9 @@ impl World {
             self.lost |= self.hosts[node].unreached >= LEASE;
             let leases = self.hosts[node].leases.iter();
             self.failed.extend(leases.filter(|(_, lease)| silent >= **lease).map(|((job, _), _)| *job));
+        }
+        if self.vanished == Some(node) {
+            return;
         }
         self.timers(node, span);
         if self.hosts[node].due().is_some_and(|due| due <= node_moment(now).since) {

@@ -2,6 +2,7 @@
 
 use limo_model::{Attempt, JobId};
 
+use super::host::Host;
 use super::*;
 use crate::controller::multi_node::open_nodes_of;
 
@@ -51,6 +52,18 @@ impl World {
             let is_lost = core.node_named(&host.name).is_some_and(|node| node.lost_since().is_some());
             let time = host.unreached;
             assert!(!is_lost || time >= lease, "{} counts as lost too early: it had {time} to connect", host.name);
+        }
+    }
+
+    /// Checks that the master believes the newest caps of a node only once they are set. A node that has registered again is
+    /// told its caps again.
+    pub fn caps_are_not_believed_early(&self) {
+        let core = &self.bench.controller.tx.core;
+        let is_told = |host: &&Host| host.link.is_some() && host.capped_by == host.link && host.lied_on != host.link;
+        for host in self.hosts.iter().filter(is_told) {
+            let Some(node) = core.node_named(&host.name).filter(|node| !node.has_unconfirmed_caps()) else { continue };
+            let (generation, Host { name, capped, .. }) = (node.caps().0, host);
+            assert!(*capped >= Some(generation), "{name} counts as capped by order {generation}, {capped:?} is set");
         }
     }
 

@@ -153,7 +153,7 @@ impl World {
             0 => {
                 if let Some(peer) = self.hang_up_client(key) {
                     self.seen.saw("a client that is cut off");
-                    if self.dice.roll(2) == 0 { self.bench.input(Input::Gone(peer)) } else { self.dead.push(peer) }
+                    if self.dice.roll(2) == 0 { self.bench.input(Input::Gone(peer)) } else { self.dies(peer) }
                 }
             }
             1..5 => self.call(key),
