@@ -257,7 +257,7 @@ impl Controller {
         let of_wall = faults::has(Fault::WallClockFollowed).then(|| Time::from_unix_ms(now.wall.unix_ms()));
         self.tx.now = self.tx.now.max(of_wall.unwrap_or(now.at));
         self.tx.steps += 1;
-        self.is_present();
+        self.notice_absence();
         self.tx.draw_goes_on();
         self.signals.follow_clock(&mut self.tx, now);
         if self.tx.steps == 1 {

@@ -38,7 +38,7 @@ impl Controller {
     }
 
     /// Records a step, and gives peers more time if the master did not run before it.
-    pub(super) fn is_present(&mut self) {
+    pub(super) fn notice_absence(&mut self) {
         let Some(absent) = self.presence.step(self.tx.now).filter(|_| self.awaits_peers()) else { return };
         tracing::warn!("the master did not run for {absent}: nodes and clients get this time in addition");
         if faults::has(Fault::AbsenceOverlooked) {
