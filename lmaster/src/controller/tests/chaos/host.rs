@@ -63,7 +63,7 @@ pub struct Host {
     pub silent_since: Option<Time>,
     /// Part of this time in which the master ran.
     pub unreached: Span,
-    /// True if an operator may have declared the node dead since its registration.
+    /// True if an operator has declared the node dead. The order may be carried out later.
     pub is_declared_dead: bool,
     /// Leases and time limits of attempts that have one.
     pub leases: BTreeMap<Key, Span>,

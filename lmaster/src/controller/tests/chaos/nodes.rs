@@ -165,7 +165,7 @@ impl World {
         match message {
             MasterToNode::Registered => {
                 let host = &mut self.hosts[node];
-                (host.silent_since, host.unreached, host.is_declared_dead) = (None, Span::ZERO, false);
+                (host.silent_since, host.unreached) = (None, Span::ZERO);
             }
             MasterToNode::DoExec(exec) => {
                 self.at_a_time(exec.job);
