@@ -15,6 +15,7 @@ impl World {
         if self.vanishes {
             self.vanish(0);
         }
+        let mut missed = self.vanished;
         for host in &mut self.hosts {
             host.doomed = None;
         }
@@ -45,9 +46,10 @@ impl World {
             }
             self.pass(Span::from_ms(200));
             self.look();
-            if let Some(node) = self.vanished.filter(|node| self.is_over() && !self.hosts[*node].is_declared_dead) {
+            if let Some(node) = missed.filter(|_| self.is_over()) {
                 // Its draw is held until then.
                 self.declared_dead(node);
+                missed = None;
                 continue;
             }
             if self.is_over() {

@@ -193,9 +193,8 @@ impl World {
                 assert!(is_over, "the end of attempt {attempt} of job {job} is acknowledged: {record:?}");
             }
             MasterToNode::Stop { job, attempt, .. } | MasterToNode::Evict { job, attempt, .. } => {
-                let record = self.hosts[node].records.get(&(*job, *attempt));
-                let is_open = record.is_some_and(|found| found.end.is_none());
-                let is_wanted = is_open && !self.may_be_stopped(*job);
+                // An attempt that was given back before its command began may still have its epilog.
+                let is_wanted = self.hosts[node].is_open((*job, *attempt)) && !self.may_be_stopped(*job);
                 assert!(!is_wanted, "nobody wants attempt {attempt} of job {job} to stop");
             }
             MasterToNode::Suspend { .. } => self.seen.saw("suspended"),
