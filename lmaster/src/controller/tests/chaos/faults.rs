@@ -41,7 +41,7 @@ const FAULTS: [(Injected, &[&str]); 35] = [
     (Injected::Master(OfMaster::SubmissionForgotten), &["a submission became two jobs"]),
     (Injected::Master(OfMaster::AcknowledgementNotDue), &["does not come to an end"]),
     (Injected::Master(OfMaster::ReportsIgnored), &["is not counted"]),
-    (Injected::Master(OfMaster::RestartOverlooked), &["was cancelled", "runs again", "nobody wants attempt"]),
+    (Injected::Master(OfMaster::RestartOverlooked), &["was cancelled", "runs again"]),
     (Injected::Master(OfMaster::WallClockFollowed), &["does not come to an end"]),
     (Injected::Master(OfMaster::SleeperForgotten), &["does not come to an end"]),
     (Injected::Master(OfMaster::WokenOnce), &["does not come to an end"]),

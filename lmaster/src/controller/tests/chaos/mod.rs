@@ -105,6 +105,8 @@ struct World {
     /// True if a machine vanishes at the end. The next value is its node once it has.
     vanishes: bool,
     vanished: Option<usize>,
+    /// Attempts that nodes were told to drop, by node.
+    dropped: BTreeSet<(usize, JobId, Attempt)>,
     /// True if there are no more faults.
     healed: bool,
     /// Connection of a submitter. The next ones are of the same user at another terminal, and of an operator.
@@ -180,6 +182,7 @@ impl World {
             // Jobs over all nodes could not run any more.
             vanishes: busy && !wide && !owners && seed % 3 == 1,
             vanished: None,
+            dropped: BTreeSet::new(),
             healed: false,
             client: PeerId(0),
             steering: PeerId(0),

@@ -193,10 +193,14 @@ impl World {
                 assert!(is_over, "the end of attempt {attempt} of job {job} is acknowledged: {record:?}");
             }
             MasterToNode::Stop { job, attempt, .. } | MasterToNode::Evict { job, attempt, .. } => {
-                // An attempt that was given back before its command began may still have its epilog.
-                let is_wanted = self.hosts[node].is_open((*job, *attempt)) && !self.may_be_stopped(*job);
+                let record = self.hosts[node].records.get(&(*job, *attempt));
+                let is_open = record.is_some_and(|found| found.end.is_none());
+                // The epilog of an attempt that was taken back may still run.
+                let is_dropped = self.dropped.contains(&(node, *job, *attempt));
+                let is_wanted = is_open && !is_dropped && !self.may_be_stopped(*job);
                 assert!(!is_wanted, "nobody wants attempt {attempt} of job {job} to stop");
             }
+            MasterToNode::Drop { job, attempt } => drop(self.dropped.insert((node, *job, *attempt))),
             MasterToNode::Suspend { .. } => self.seen.saw("suspended"),
             MasterToNode::Resume { .. } => self.seen.saw("resumed"),
             MasterToNode::Caps { .. } => self.seen.saw("capped"),
