@@ -83,8 +83,8 @@ impl Node {
         let (Some(journal), Some(link)) = (self.journal, &mut self.link) else { return };
         link.introduce_by = None;
         link.since = self.now.since;
-        // If an intent is still being recorded, its attempt is acknowledged later.
-        let known = self.attempts.known.iter().filter(|(_, attempt)| !matches!(attempt.state, State::Accepting(_)));
+        self.drop_unrecorded();
+        let known = self.attempts.known.iter();
         let lingering = self.lingering.iter().filter(|_| !faults::has(Fault::OutputUnreported));
         let attempts = known.chain(lingering).map(|(&job, attempt)| AttemptReport {
             journal: attempt.journal,
@@ -103,6 +103,15 @@ impl Node {
         let slave = NewSlave { journal, spec, instance, boot, containment: self.containment, unfit, owner };
         let registration = Registration { slave, attempts };
         self.effects.extend(registration.into_messages().into_iter().map(Effect::Send));
+    }
+
+    /// Drops each attempt whose intent is still being recorded: the registration cannot report it, so the master takes it back.
+    fn drop_unrecorded(&mut self) {
+        let unrecorded = |attempt: &Attempt| matches!(attempt.state, State::Accepting(_));
+        let known = self.attempts.known.iter().filter(|(_, attempt)| unrecorded(attempt));
+        for (job, number) in known.map(|(&job, attempt)| (job, attempt.number)).collect::<Vec<_>>() {
+            self.drop_held(job, number);
+        }
     }
 
     /// Forgets foreign jobs: the registration has reported them.

@@ -254,7 +254,7 @@ impl Node {
         }
     }
 
-    fn drop_held(&mut self, job: JobId, number: Number) {
+    pub(super) fn drop_held(&mut self, job: JobId, number: Number) {
         if let Some(Attempt { state: State::Accepting(_) | State::Held(_), .. }) = self.attempts.find(job, number) {
             debug!(%job, attempt = %number, "assignment dropped");
             self.drop_streams(job);

@@ -174,18 +174,23 @@ impl Controller {
         self.withdraw((job, attempt), reason, None);
     }
 
-    /// Withdraws an attempt. `blame` is a node that gets no job for a while. The other nodes forget the attempt; an
+    /// Withdraws an attempt. `blame` is a node that gets no job for a while. All nodes of a multi-node job forget the attempt; an
     /// unreachable node is told when it returns.
     fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, blame: Option<NodeId>) {
         self.sleepers.is_withdrawn(job);
         tracing::warn!(%job, %attempt, reason, "assignment taken back");
-        let others = if self.is_multi_node(job) { self.open_nodes(job) } else { Vec::new() };
+        let is_multi_node = self.is_multi_node(job);
+        let nodes = self.assignment(job, attempt).filter(|_| is_multi_node).map(nodes_of).unwrap_or_default();
+        let open = self.open_nodes(job);
         self.assignments.withdrawn(job);
         self.tx.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect: blame.is_some(), blame });
-        // The peers include a node that is being registered. It gets the message after its registration is on disk.
-        let peers: Vec<PeerId> = others.iter().filter_map(|node| Some(self.nodes.of(*node)?.peer)).collect();
-        for peer in peers {
-            self.after(After::ToNode(peer, MasterToNode::Drop { job, attempt }));
+        for node in nodes {
+            // The peers include a node that is being registered. It gets the message after its registration is on disk.
+            let Some(peer) = self.nodes.of(node).map(|known| known.peer) else { continue };
+            // A part that was stopped before the command began has ended; its streams have no reader.
+            let is_open = open.contains(&node);
+            let order = if is_open { MasterToNode::Drop { job, attempt } } else { MasterToNode::Discard { job } };
+            self.after(After::ToNode(peer, order));
         }
     }
 

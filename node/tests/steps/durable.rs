@@ -1,9 +1,11 @@
 //! Messages of a node wait for the records on which they depend. Its registration waits for the processes of an
 //! earlier daemon.
 
-use limo_model::{Outcome, Power};
+use std::time::Duration;
+
+use limo_model::{Attempt, Outcome, Power};
 use limo_node::{Connected, Effect, Found, HeldOutput, HeldStreams, Input, Intent, JobsAtExit, Record};
-use limo_proto::{Channel, Data, Frame, Io, MasterToNode, NodeToMaster};
+use limo_proto::{Channel, Data, DoExec, Frame, Io, MasterToNode, NodeToMaster};
 use limo_shepherd::{Ended, Handle, Order, Why};
 
 use crate::bench::*;
@@ -20,6 +22,33 @@ fn an_acknowledgement_waits_for_the_intent() {
     assert_eq!((intent.exec, intent.boot.as_str(), intent.cookie.len()), (exec(), BOOT, 32));
     bench.input(Input::Recorded { ticket, result: Ok(()) });
     assert_eq!(bench.told(), [NodeToMaster::JobAck { job: JOB, attempt: ATTEMPT }]);
+}
+
+/// The master takes back an attempt that the registration does not report, so the node must not wait for its release.
+#[test]
+fn an_intent_that_is_recorded_after_the_next_registration_is_dropped() {
+    let mut bench = Bench::registered();
+    bench.master(MasterToNode::DoExec(Box::new(exec())));
+    let (intent, _) = bench.record();
+    bench.input(Input::Disconnected);
+    bench.connect();
+    assert_eq!(bench.told(), [], "the record may soon be written");
+    bench.now.since += Duration::from_secs(12);
+    bench.input(Input::Deadline);
+    let told = bench.told();
+    assert!(matches!(told.as_slice(), [NodeToMaster::NewSlave(_), NodeToMaster::RegisterEnd { count: 0 }]), "{told:?}");
+    let (forget, record) = bench.record();
+    assert_eq!(record, Record::Forget { job: JOB, attempt: ATTEMPT });
+    bench.master(MasterToNode::Registered);
+    for ticket in [intent, forget] {
+        bench.input(Input::Recorded { ticket, result: Ok(()) });
+    }
+    assert_eq!(bench.told(), []);
+    // The next attempt may run here.
+    let next = Attempt(ATTEMPT.0 + 1);
+    bench.master(MasterToNode::DoExec(Box::new(DoExec { attempt: next, ..exec() })));
+    bench.durable();
+    assert_eq!(bench.told(), [NodeToMaster::JobAck { job: JOB, attempt: next }]);
 }
 
 #[test]

@@ -205,3 +205,20 @@ fn a_repeated_acknowledgement_keeps_the_assignment() {
     it.started(0);
     assert_eq!((it.orders(0), it.orders(1)), (vec!["Go".to_owned()], vec!["Go".to_owned()]));
 }
+
+/// The master is killed before it knows that all nodes hold the job. The client of a job that never ran reads no output.
+#[test]
+fn streams_of_a_part_that_was_stopped_are_discarded_when_the_job_is_taken_back() {
+    let mut it = wide(Parallel::default()).killed();
+    it.back("n1", Some(AttemptState::Held));
+    it.back("n2", Some(AttemptState::Held));
+    it.bench.say(it.client, ClientToMaster::ChangeConf(Box::new(Change::Cancel(vec![JOB]))));
+    assert_eq!((it.orders(0), it.orders(1)), (vec!["Stop".to_owned()], vec!["Stop".to_owned()]));
+    let (outcome, usage) = (Outcome::Signaled(15), limo_model::Usage::default());
+    it.bench.report(it.nodes[0], NodeToMaster::Ended { job: JOB, attempt: ATTEMPT, outcome, usage });
+    it.bench.pass(Span::from_ms(5));
+    assert_eq!(it.orders(0), ["EndedAck"]);
+    it.back("n3", None);
+    assert_eq!((it.orders(0), it.orders(1)), (vec!["Discard".to_owned()], vec!["Drop".to_owned()]));
+    assert_eq!(it.state(), JobState::Cancelled);
+}
