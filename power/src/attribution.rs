@@ -3,7 +3,8 @@
 //! Between two samples the machine draws its idle draw and the draw of its runs. The latter is divided by the runs'
 //! weights, which are their expected draws, and by their running times in the interval. A run that is alone gets all of
 //! it. The idle draw is the mean of the samples without runs over about the last minute; before that, the operator's
-//! value counts.
+//! value counts. A sample without runs counts once the next one is there and no run was reported in between: a run draws
+//! power before its beginning is known.
 //!
 //! The confidence of an energy is 1 for a run that was alone, else its mean share of the attributed energy: an error in
 //! the draw of others weighs more if the share is small. With fewer than [`ENOUGH_LOOKS`] samples the confidence is
@@ -51,6 +52,8 @@ struct Idle {
     draw: Power,
     /// Length of the samples; not more than [`MEMORY`].
     seen: Duration,
+    /// Newest sample, which does not count yet, with its length.
+    newest: Option<(Power, Duration)>,
 }
 
 #[derive(Debug)]
@@ -74,6 +77,7 @@ struct MeteredRun {
 
 impl Idle {
     fn add(&mut self, draw: Power, over: Duration) {
+        let Some((draw, over)) = self.newest.replace((draw, over)) else { return };
         let (seen, over) = (nanos(self.seen), nanos(over));
         if seen + over > 0 {
             let mean = (i128::from(self.draw.mw()) * seen + i128::from(draw.mw()) * over) / (seen + over);
@@ -101,7 +105,7 @@ impl MeteredRun {
 impl Attribution {
     /// Makes the attribution for a machine with the operator's value `idle`.
     pub fn new(idle: Power) -> Self {
-        let idle = Idle { draw: idle, seen: Duration::ZERO };
+        let idle = Idle { draw: idle, seen: Duration::ZERO, newest: None };
         Self { idle, seen_until: Duration::ZERO, runs: BTreeMap::new(), quiet_since: Duration::ZERO }
     }
 
@@ -123,6 +127,7 @@ impl Attribution {
             own: 0,
             looks: 0,
         };
+        self.idle.newest = None;
         self.runs.insert(token, run);
     }
 

@@ -35,6 +35,19 @@ fn a_run_that_is_alone_used_the_measured_energy_above_idle() {
 }
 
 #[test]
+fn a_sample_with_a_run_that_is_not_known_yet_is_not_idle() {
+    let mut machine = Attribution::new(watts(3));
+    (1..=5).for_each(|at| machine.look(secs(at), watts(10), secs(1)));
+    machine.look(secs(6), watts(60), secs(1));
+    machine.start(1, watts(30), secs(6));
+    machine.look(secs(8), watts(60), secs(2));
+    assert_eq!(machine.idle(), watts(10));
+    machine.end(1, secs(8));
+    // 50 W above idle for 2 s.
+    assert_eq!(machine.take(1, secs(8)).map(|found| found.energy), Some(Energy::from_joules(100)));
+}
+
+#[test]
 fn simultaneous_runs_share_the_energy_by_their_estimates() {
     let mut machine = idle_for_20_s();
     machine.start(1, watts(30), secs(20));
