@@ -56,9 +56,9 @@ pub struct Host {
     pub concluded: BTreeSet<Key>,
     /// Generation of the caps that are set.
     pub capped: Option<u64>,
-    /// Connection on which they were ordered. The next value is one on which the node confirmed caps without reason.
-    pub capped_by: Option<PeerId>,
-    pub lied_on: Option<PeerId>,
+    /// True if they were ordered on this connection. The next value is true if the node confirmed caps on it without reason.
+    pub is_told_caps: bool,
+    pub has_lied: bool,
     /// Time since which the master does not answer.
     pub silent_since: Option<Time>,
     /// Part of this time in which the master ran.
@@ -132,8 +132,8 @@ impl Host {
             prepared: BTreeSet::new(),
             concluded: BTreeSet::new(),
             capped: None,
-            capped_by: None,
-            lied_on: None,
+            is_told_caps: false,
+            has_lied: false,
             silent_since: None,
             unreached: Span::ZERO,
             is_declared_dead: false,
@@ -335,7 +335,7 @@ impl World {
             Deed::SetCaps { generation, .. } => {
                 let failed = if self.rarely(4) { vec![(0, "no such file".into())] } else { Vec::new() };
                 let host = &mut self.hosts[index];
-                (host.capped, host.capped_by) = (Some(generation), host.link);
+                (host.capped, host.is_told_caps) = (Some(generation), host.link.is_some());
                 return self.soon(index, vec![Happened::Capped { generation, failed }]);
             }
             Deed::PutCapsBack => {

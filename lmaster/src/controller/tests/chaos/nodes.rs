@@ -34,7 +34,8 @@ impl World {
         }
         let peer = self.bench.peer();
         self.bench.input(Input::NodeConnected(peer));
-        self.hosts[node].link = Some(peer);
+        let host = &mut self.hosts[node];
+        (host.link, host.is_told_caps, host.has_lied) = (Some(peer), false, false);
         let (journal, epoch) = (self.bench.disk.journal, limo_model::Epoch(self.bench.disk.generation));
         self.happens(node, Happened::Connected(Identity { journal, epoch, ..Identity::default() }));
     }
@@ -259,7 +260,7 @@ impl World {
                 }
             }
             (_, 1) => {
-                self.hosts[node].lied_on = self.hosts[node].link;
+                self.hosts[node].has_lied = true;
                 NodeToMaster::Capped { generation: self.dice.roll(5) as u64, failed: limo_proto::List::default() }
             }
             (len, _) => self.hosts[whose].said[self.dice.roll(len)].clone(),

@@ -59,7 +59,7 @@ impl World {
     /// told its caps again.
     pub fn caps_are_not_believed_early(&self) {
         let core = &self.bench.controller.tx.core;
-        let is_told = |host: &&Host| host.link.is_some() && host.capped_by == host.link && host.lied_on != host.link;
+        let is_told = |host: &&Host| host.link.is_some() && host.is_told_caps && !host.has_lied;
         for host in self.hosts.iter().filter(is_told) {
             let Some(node) = core.node_named(&host.name).filter(|node| !node.has_unconfirmed_caps()) else { continue };
             let ((generation, caps), Host { name, capped, .. }) = (node.caps(), host);

@@ -129,9 +129,8 @@ impl World {
     pub fn switch_on_given_up(&mut self) {
         for index in 0..NODES {
             let node = self.bench.controller.tx.core.node_named(&self.hosts[index].name);
-            let is_given_up = |node: &limo_sched::Node| {
-                node.sleep() == Sleep::Awake && node.drained().is_some_and(|why| why.reason.starts_with("did not wake"))
-            };
+            // A drained node that does not wake keeps the reason of its drain.
+            let is_given_up = |node: &limo_sched::Node| node.sleep() == Sleep::Awake && node.drained().is_some();
             if node.is_none_or(is_given_up) {
                 self.wake(index);
             }
