@@ -163,6 +163,9 @@ impl Controller {
                 Some(Io::Attached) if !self.routes.has(job) => self.tell_node(peer, MasterToNode::Discard { job }),
                 Some(_) if *state != AttemptState::Held => self.drop_stray_output(peer, node, job),
                 Some(_) => {}
+                // It is told to drop the attempt.
+                None if *state == AttemptState::Held => {}
+                None if self.routes.is_read_elsewhere(job, node) => self.tell_node(peer, MasterToNode::Discard { job }),
                 // The job ended under an earlier process: its client may reconnect for the remaining output.
                 None => self.routes.keep_output(job, node, give_up_at),
             }
@@ -183,6 +186,11 @@ impl Controller {
         let node = |name: &String| self.tx.core.node_named(name).map(|node| node.id());
         let (job, mut nodes) = (report.job, report.nodes.iter().filter_map(node).collect::<Vec<NodeId>>());
         if ran && !nodes.is_empty() && nodes.len() == report.nodes.len() {
+            // Other nodes may have kept output of an earlier attempt.
+            let others = self.routes.over_on(job).iter().filter(|node| !nodes.contains(node));
+            for link in others.filter_map(|node| self.link(*node)).collect::<Vec<_>>() {
+                self.tell_node(link, MasterToNode::Discard { job });
+            }
             return self.routes.finished(job, nodes);
         }
         // The client does not wait for output. A node that was unreachable, or ended the job before it began, may have
