@@ -195,8 +195,9 @@ impl Assignments {
     }
 
     /// Returns true if any node has begun its part.
-    pub(super) fn has_any_begun(&mut self, job: JobId, attempt: Attempt) -> bool {
-        !self.gathered(job, attempt).begun.is_empty()
+    pub(super) fn has_any_begun(&self, job: JobId, attempt: Attempt) -> bool {
+        let gathered = self.gathered.get(&job).filter(|gathered| gathered.attempt == Some(attempt));
+        gathered.is_some_and(|gathered| !gathered.begun.is_empty())
     }
 
     /// Returns true if all of these nodes have begun their parts. An empty list gives false.

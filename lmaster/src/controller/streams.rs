@@ -49,6 +49,9 @@ impl Controller {
         }
         let job = data.stream.job;
         let (Some(client), Some(part)) = (self.routes.client(job), self.stream_part(job, node)) else { return };
+        if self.may_be_taken_back(job) {
+            return;
+        }
         data.stream.part = part;
         let Some(route) = self.routes.get_mut(job) else { return };
         let flow = route.output(data.stream);
@@ -57,6 +60,13 @@ impl Controller {
             Ok(()) => {}
             Err(reason) => self.close_node(peer, format!("job {job}: {reason}")),
         }
+    }
+
+    /// Returns true if no command of the job's attempt has begun. A part that was stopped ends its streams, and the next attempt
+    /// begins them again. They are requested once the job has begun, or is over.
+    fn may_be_taken_back(&self, job: JobId) -> bool {
+        let Some(Phase::Starting(assignment)) = self.tx.core.job(job).map(|job| &job.phase) else { return false };
+        !self.assignments.has_any_begun(job, assignment.attempt)
     }
 
     /// Handles a client's acknowledgement of output.

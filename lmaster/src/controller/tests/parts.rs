@@ -222,3 +222,22 @@ fn streams_of_a_part_that_was_stopped_are_discarded_when_the_job_is_taken_back()
     assert_eq!((it.orders(0), it.orders(1)), (vec!["Discard".to_owned()], vec!["Drop".to_owned()]));
     assert_eq!(it.state(), JobState::Cancelled);
 }
+
+/// The first node cannot start the job, which waits again. Its output then begins anew.
+#[test]
+fn the_end_of_the_streams_of_a_part_that_was_stopped_does_not_reach_the_client() {
+    let mut it = released(Parallel::default());
+    let reason = "input/output error".to_owned();
+    let report =
+        |outcome| NodeToMaster::Ended { job: JOB, attempt: ATTEMPT, outcome, usage: limo_model::Usage::default() };
+    it.bench.report(it.nodes[0], report(Outcome::NotPrepared { reason }));
+    assert_eq!((it.orders(1), it.orders(2)), (vec!["Stop".to_owned()], vec!["Stop".to_owned()]));
+    let end = Data { stream: StreamId::new(JOB, Channel::Stdout), offset: 0, bytes: bytes::Bytes::new() };
+    for index in [1, 2] {
+        it.bench.input(Input::Node(it.nodes[index], Frame::Data(end.clone())));
+        it.bench.report(it.nodes[index], report(Outcome::Signaled(15)));
+    }
+    it.bench.pass(Span::from_ms(5));
+    assert_eq!(it.bench.data(), []);
+    assert_eq!(it.state(), JobState::Starting, "again");
+}
