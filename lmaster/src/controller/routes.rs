@@ -147,20 +147,17 @@ impl Routes {
         self.routes.get(&job).map_or(&[], |route| &route.over_on)
     }
 
-    /// Returns true if a client reads the output of a job that is over, and none of it is on this node. The node may have output
-    /// of an earlier attempt.
-    pub(super) fn is_read_elsewhere(&self, job: JobId, node: NodeId) -> bool {
-        let route = self.routes.get(&job).filter(|route| route.told && route.client.is_some());
-        route.is_some_and(|route| !route.over_on.contains(&node))
-    }
-
-    /// Keeps the output on a node of a job that ended under an earlier process, for a client that may reconnect.
-    pub(super) fn keep_output(&mut self, job: JobId, node: NodeId, give_up_at: Time) {
+    /// Keeps the output on a node of a job that ended under an earlier process, for a client that may reconnect. Returns a client
+    /// that reads the output of other nodes: it is detached.
+    pub(super) fn keep_output(&mut self, job: JobId, node: NodeId, give_up_at: Time) -> Option<PeerId> {
         let route = self.routes.entry(job).or_insert_with(|| Route { told: true, ..Route::default() });
-        if route.told && !route.over_on.contains(&node) {
-            route.over_on.push(node);
-            self.detach(job, give_up_at);
+        if !route.told || route.over_on.contains(&node) {
+            return None;
         }
+        route.over_on.push(node);
+        let client = route.client;
+        self.detach(job, give_up_at);
+        client
     }
 
     /// Records that a job's end is on disk, and its client was told.

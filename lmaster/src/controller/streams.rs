@@ -175,9 +175,13 @@ impl Controller {
                 Some(_) => {}
                 // It is told to drop the attempt.
                 None if *state == AttemptState::Held => {}
-                None if self.routes.is_read_elsewhere(job, node) => self.tell_node(peer, MasterToNode::Discard { job }),
-                // The job ended under an earlier process: its client may reconnect for the remaining output.
-                None => self.routes.keep_output(job, node, give_up_at),
+                // The job ended under an earlier process: its client may reconnect for the remaining output. One that reads the
+                // output of other nodes calls again, and is told of the nodes that the end of the job names.
+                None => {
+                    if let Some(client) = self.routes.keep_output(job, node, give_up_at) {
+                        self.close_client(client, format!("another node has output of job {job}"));
+                    }
+                }
             }
         }
     }

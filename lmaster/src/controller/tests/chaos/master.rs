@@ -77,8 +77,8 @@ impl World {
             let key = self.talkers.iter().find(|(_, talker)| talker.peer == Some(peer)).map(|(key, _)| *key);
             if let Some(key) = key {
                 // A request on its last connection may be handled late.
-                let is_known = reason.contains("journal") || reason.contains("was attached to by another connection");
-                assert!(is_known, "{reason}");
+                let known = ["journal", "was attached to by another connection", "another node has output"];
+                assert!(known.iter().any(|known| reason.contains(known)), "{reason}");
                 self.hang_up_client(key);
             }
             if let Some(node) = self.hosts.iter().position(|host| host.link == Some(peer)) {
