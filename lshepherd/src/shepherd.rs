@@ -158,7 +158,7 @@ impl Shepherd {
         let stdio = self.claimed(launch.claim).and_then(|()| Stdio::new(launch.kept, kept));
         match stdio {
             Ok(stdio) => drop(self.attempts.insert(handle, Attempt::new(launch, &plan, group, stdio))),
-            Err(error) => return self.not_started(handle, Step::Other, 0, error.to_string()),
+            Err(error) => return self.cannot_begin(handle, &error),
         }
         if plan.carried.is_none() {
             return self.begin(handle, plan, descriptors);

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use limo_shepherd::{
-    Answer, Claim, Ended, Handle, Holds, Kept, Launch, Order, Plan, Ring, Why, pair, receive, send, send_launch,
+    Answer, Claim, Ended, Handle, Holds, Kept, Launch, Order, Plan, Ring, Step, Why, pair, receive, send, send_launch,
 };
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
@@ -185,4 +185,17 @@ fn a_killed_shepherd_leaves_no_leader() {
     child.kill().and_then(|()| child.wait()).expect("a child");
     let mut fds = [PollFd::new(process.as_fd(), PollFlags::POLLIN)];
     assert_eq!(poll(&mut fds, PollTimeout::from(30_000_u16)), Ok(1), "the leader ends");
+}
+
+/// With the number of the error, the node tells a failed disk from a job that cannot be started anywhere.
+#[test]
+fn a_failed_claim_is_told_with_the_number_of_its_error() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (mut child, first) = spawn(dir.path());
+    drop(dir);
+    first.launch("true");
+    let Answer::NotStarted { step, errno, .. } = first.answer() else { panic!("it started") };
+    assert_eq!((Step::of(step), errno), (Step::Spawn, nix::libc::ENOENT));
+    drop(first);
+    assert!(child.wait().expect("a child").success());
 }

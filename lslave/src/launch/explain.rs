@@ -80,7 +80,7 @@ impl Explanation {
         let what = match step {
             Step::Exec if self.several => return LaunchError::Spawn(source),
             Step::Exec => return self.of_program(source),
-            Step::Spawn if errno != 0 => return LaunchError::Spawn(source),
+            Step::Other | Step::Spawn if errno != 0 => return LaunchError::Spawn(source),
             Step::Deadline => return LaunchError::Late { command: shown(&self.program), limit_s },
             Step::Pam => return LaunchError::Session(reason),
             Step::Session => "start a session".to_owned(),
@@ -125,8 +125,13 @@ mod tests {
 
     #[test]
     fn a_failure_of_the_machine_has_no_exit_code() {
-        let code = |errno| LaunchError::Spawn(io::Error::from_raw_os_error(errno)).code();
-        assert_eq!([libc::EIO, libc::ENOMEM, libc::EAGAIN].map(code), [None, None, Some(126)]);
+        let (program, directory, files) = (b"/bin/true".to_vec(), b"/".to_vec(), FileNames::default());
+        let explanation = Explanation { program, directory, uid: 0, files, carried: false, several: false };
+        let code = |step, errno| explanation.of((step, errno), String::new(), 1).code();
+        for step in [Step::Spawn, Step::Other] {
+            assert_eq!([libc::EIO, libc::ENOMEM, libc::EAGAIN].map(|errno| code(step, errno)), [None, None, Some(126)]);
+        }
+        assert_eq!(code(Step::Stdout, libc::EIO), Some(126), "a file of the user");
         assert_eq!(LaunchError::NotFound { command: "x".into() }.code(), Some(127));
     }
 }
