@@ -28,8 +28,6 @@ mod waiting;
 mod warning;
 
 pub mod exit;
-#[cfg(feature = "fake-master")]
-pub mod fake;
 
 pub use backoff::{Patience, ReconnectArg, Retries};
 pub use beside::{lrun, program};

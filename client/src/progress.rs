@@ -125,7 +125,7 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake::{finished_job, running_job, waiting_job};
+    use limo_fake::{finished_job, running_job, waiting_job};
     use limo_model::{Outcome, TaskCounts};
     use limo_proto::ArrayReport;
 

@@ -1,5 +1,5 @@
 //! Fake master for tests of clients: it uses the real protocol over loopback sockets, and the test chooses its
-//! answers. It needs the feature `fake-master`, which no program enables.
+//! answers. Only tests use it.
 
 mod samples;
 

@@ -42,3 +42,27 @@ impl Used {
         Some(self.usage.max_rss.bytes() as f64 / self.requested?.bytes() as f64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use limo_fake::finished_job;
+    use limo_model::{Memory, Outcome};
+    use limo_proto::PackedTasks;
+
+    use super::*;
+
+    #[test]
+    fn efficiencies_are_shares_of_what_was_requested() {
+        let job = JobReport { total_cores: Some(2), ..finished_job(7, Outcome::Exited(0)) };
+        let used = Used::of(&job).expect("it ran");
+        // 450 s on two cores in 600 s, and 512 MiB of 1 GiB.
+        assert_eq!((used.cpu, used.core_time), (Span::from_secs(450), Some(Span::from_secs(1200))));
+        assert_eq!((used.cpu_efficiency(), used.memory_efficiency()), (Some(0.375), Some(0.5)));
+        let packed = Some(PackedTasks { count: 5, per_node: vec![1, 4] });
+        let used = Used::of(&JobReport { packed, ..job.clone() }).expect("it ran");
+        assert_eq!(used.memory_efficiency(), Some(0.125), "four tasks on a node have 4 GiB");
+        let used = Used::of(&JobReport { total_cores: Some(0), memory: Memory::ZERO, ..job.clone() }).expect("it ran");
+        assert_eq!((used.cpu_efficiency(), used.memory_efficiency()), (None, None));
+        assert_eq!(Used::of(&JobReport { usage: None, ..job }), None);
+    }
+}

@@ -135,7 +135,7 @@ mod tests {
         assert!(format!("{:#}", read(&path).expect_err("short")).contains("`1` is not a serial"));
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_revoked_or_expired_certificate_ends_its_connection() {
         let (tell, serials) = watch::channel(Serials::default());
         let certificate = |until| Certificate {

@@ -192,7 +192,7 @@ pub fn accounted(view: &View) -> Value {
 mod tests {
     use super::*;
     use limo_client::Clock;
-    use limo_client::fake::{finished_job, running_job, waiting_job};
+    use limo_fake::{finished_job, running_job, waiting_job};
     use limo_model::{JobId, Outcome};
     use limo_proto::JobReport;
 

@@ -100,7 +100,7 @@ fn megabytes(memory: Memory) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_client::fake::{finished_job, waiting_job};
+    use limo_fake::{finished_job, waiting_job};
     use limo_model::Outcome;
 
     #[test]

@@ -365,7 +365,7 @@ fn cell(key: &str, group: &Group) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_client::fake;
+    use limo_fake as fake;
 
     fn cluster() -> ClusterView {
         let queue = |name: &str, is_default, nodes: Option<&str>| QueueReport {

@@ -258,7 +258,7 @@ pub fn time_left(view: &View) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_client::fake::{finished_job, running_job, waiting_job};
+    use limo_fake::{finished_job, running_job, waiting_job};
 
     fn shown(jobs: &[JobReport], format: &str) -> String {
         let clock = Clock::utc(running_job(1).submitted);

@@ -179,7 +179,7 @@ fn waits(wait: &Wait, user: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_client::fake::{finished_job, waiting_job};
+    use limo_fake::{finished_job, waiting_job};
     use limo_model::{JobId, Memory, Span};
 
     fn ended(end: JobEnd) -> JobReport {

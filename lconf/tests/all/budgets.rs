@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use limo_client::fake::{FakeMaster, answer, status, status_with_budget};
+use limo_fake::{FakeMaster, answer, status, status_with_budget};
 use limo_model::{Budget, Budgets, Energy, Preset, Release, Time};
 use limo_proto::{Answer, BudgetAccount, Change, ClientToMaster, Query, Status, StatusQuery};
 use serde_json::{Value, json};

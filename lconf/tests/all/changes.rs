@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use limo_client::fake::answer;
+use limo_fake::answer;
 use limo_model::{
     Band, Curve, IdleRule, ModeSetting, PartRule, PlacementRule, Power, Preset, Price, SlowdownKey, Time,
 };

@@ -1,6 +1,6 @@
 //! Names and reasons of users, nodes, feeds and sources of limits cannot control a terminal.
 
-use limo_client::fake::{answer, node, status};
+use limo_fake::{answer, node, status};
 use limo_model::{Power, Reservation, Time};
 use limo_proto::{
     Answer, ForeignReport, GridReport, GridState, MasterToClient, MeterReport, Status, UnreachableReport,

@@ -1,6 +1,6 @@
 //! `lconf group`.
 
-use limo_client::fake::answer;
+use limo_fake::answer;
 use limo_model::{Beside, Power, Span};
 use limo_proto::{Answer, Change, GroupReport, OwnersReport};
 

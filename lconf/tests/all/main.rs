@@ -13,7 +13,7 @@ mod shown;
 
 use std::process::Stdio;
 
-use limo_client::fake::{Asked, FakeMaster};
+use limo_fake::{Asked, FakeMaster};
 use limo_proto::{ClientToMaster, MasterToClient};
 use tokio::process::Command;
 

@@ -1,6 +1,6 @@
 //! The predictor: shown and trained.
 
-use limo_client::fake::answer;
+use limo_fake::answer;
 use limo_model::Time;
 use limo_proto::{Answer, Change, ModelReport, PredictorQuery, PredictorReport, Query};
 

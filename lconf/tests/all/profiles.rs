@@ -1,6 +1,6 @@
 //! Profiles: listed, set by hand, exported and imported.
 
-use limo_client::fake::{answer, profile};
+use limo_fake::{answer, profile};
 use limo_model::{Energy, EstimateSource, Power, Profile, ProfileKey, Span};
 use limo_proto::{Answer, Change, ProfilesQuery, Query};
 

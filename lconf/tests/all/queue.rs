@@ -1,6 +1,6 @@
 //! `lconf queue up` and `down`.
 
-use limo_client::fake::answer;
+use limo_fake::answer;
 use limo_proto::{Answer, Change};
 
 use crate::{answered, change, printed};

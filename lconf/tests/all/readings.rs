@@ -1,6 +1,6 @@
 //! `lconf readings` as a table, CSV and JSON.
 
-use limo_client::fake::answer;
+use limo_fake::answer;
 use limo_model::{Drawn, Energy, Power, Span, Time};
 use limo_proto::{Answer, ClientToMaster, MasterToClient, Query, ReadingsQuery};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Errors of `lconf`, after which the master has received no message.
 
-use limo_client::fake::answer;
+use limo_fake::answer;
 use limo_model::Preset;
 use limo_proto::{Answer, MasterToClient};
 

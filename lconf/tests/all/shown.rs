@@ -1,6 +1,6 @@
 //! Output of `lconf` about the settings, the cluster and its nodes.
 
-use limo_client::fake::{answer, node, status};
+use limo_fake::{answer, node, status};
 use limo_model::{Band, IdleRule, Mode, ModeSetting, Parts, PlacementRule, Power, Preset, Span, Time};
 use limo_proto::{
     Answer, FeedKind, FeedReport, ForeignReport, GridLimit, GridReport, GridState, GroupDraw, MasterToClient,

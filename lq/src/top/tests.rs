@@ -1,7 +1,7 @@
 //! Contents of the screen, and reactions to keys.
 
 use limo_client::Clock;
-use limo_client::fake::{node, running_job, status, waiting_job};
+use limo_fake::{node, running_job, status, waiting_job};
 use limo_model::{Drawn, Energy, Power, Span, Time};
 use limo_proto::{JobReport, NodeState};
 use ratatui::Terminal;

@@ -1,6 +1,6 @@
 //! Output of `show`, `explain`, `cancel` and `nodes` for users.
 
-use limo_client::fake::{FakeMaster, answer, candidate, finished_job, node, running_job, waiting_job};
+use limo_fake::{FakeMaster, answer, candidate, finished_job, node, running_job, waiting_job};
 use limo_model::{Band, Condition, Containment, Dependency, JobId, Mode, Outcome, Power, Price, Time};
 use limo_proto::{
     Answer, Change, ClientToMaster, ExplainQuery, Explanation, JobFilter, JobQuery, JobReport, JobState, NodeReport,

@@ -1,6 +1,6 @@
 //! Text of other users cannot control a terminal: names of users, jobs and nodes, and reasons.
 
-use limo_client::fake::{answer, candidate, finished_job, node, running_job, waiting_job};
+use limo_fake::{answer, candidate, finished_job, node, running_job, waiting_job};
 use limo_model::{Band, JobEnd, Mode, Outcome, Power, Time, Wait};
 use limo_proto::{Answer, EnergyReport, EnergySum, Explanation, JobReport, MasterToClient};
 

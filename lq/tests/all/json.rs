@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use limo_client::fake::{answer, candidate, finished_job, node, running_job, waiting_job};
+use limo_fake::{answer, candidate, finished_job, node, running_job, waiting_job};
 use limo_model::{Band, Mode, Outcome, Power, Widths};
 use limo_proto::{Answer, Explanation, JobReport, MasterToClient};
 use serde_json::{Value, json};

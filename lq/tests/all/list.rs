@@ -1,6 +1,6 @@
 //! The table and its filters.
 
-use limo_client::fake::{FakeMaster, answer, finished_job, waiting_job};
+use limo_fake::{FakeMaster, answer, finished_job, waiting_job};
 use limo_model::{Energy, JobId, Outcome, Time, Wait};
 use limo_proto::{Answer, ClientToMaster, Finished, JobFilter, JobReport, JobState, JobsQuery, Query};
 use tokio::io::{AsyncBufReadExt, BufReader};

@@ -9,7 +9,7 @@ mod wait;
 
 use std::process::Stdio;
 
-use limo_client::fake::{Asked, FakeMaster};
+use limo_fake::{Asked, FakeMaster};
 use limo_proto::{ClientToMaster, MasterToClient};
 use tokio::process::Command;
 

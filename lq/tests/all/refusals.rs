@@ -1,6 +1,6 @@
 //! Errors of `lq` for impossible requests.
 
-use limo_client::fake::{FakeMaster, answer};
+use limo_fake::{FakeMaster, answer};
 use limo_proto::{Answer, MasterToClient};
 use nix::fcntl::OFlag;
 use nix::unistd::pipe2;

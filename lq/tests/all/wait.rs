@@ -1,6 +1,6 @@
 //! `lq wait` ends when the jobs end, even if the master is absent in between.
 
-use limo_client::fake::{FakeMaster, answer, finished_job};
+use limo_fake::{FakeMaster, answer, finished_job};
 use limo_model::{JobId, Outcome};
 use limo_proto::{Answer, Query, WaitQuery};
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use bytes::Bytes;
-use limo_client::fake::finished_job;
+use limo_fake::finished_job;
 use limo_model::{Cores, Request};
 use limo_proto::{Io, Launch, StreamId, WindowSize};
 use nix::libc::{SIGCONT, SIGINT, SIGSTOP, SIGTERM, SIGTSTP, SIGUSR1};

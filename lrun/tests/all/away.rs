@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use limo_client::fake::FakeMaster;
+use limo_fake::FakeMaster;
 use limo_model::Outcome;
 use limo_proto::{Channel, ClientToMaster, MasterToClient, SendExec};
 use tokio::io::AsyncWriteExt;

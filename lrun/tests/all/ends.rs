@@ -1,6 +1,6 @@
 //! Messages and exit code of `lrun` for each end of a job.
 
-use limo_client::fake::{FakeMaster, waiting_job};
+use limo_fake::{FakeMaster, waiting_job};
 use limo_model::{JobEnd, Outcome, Span, StopReason, Wait};
 use limo_proto::{Channel, JobReport, JobState, MasterToClient};
 

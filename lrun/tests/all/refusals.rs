@@ -1,6 +1,6 @@
 //! Errors before a job exists (command lines, masters, refusals), and commands that attach to a missing job.
 
-use limo_client::fake::{FakeMaster, answer, candidate};
+use limo_fake::{FakeMaster, answer, candidate};
 use limo_model::{Power, Time, Wait};
 use limo_proto::{Answer, ClientToMaster, DryRun, DryRunQuery, Io, MasterToClient, Query, SendExec};
 

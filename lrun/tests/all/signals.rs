@@ -1,6 +1,6 @@
 //! Real signals to the real `lrun` process.
 
-use limo_client::fake::{FakeMaster, waiting_job};
+use limo_fake::{FakeMaster, waiting_job};
 use limo_model::{JobEnd, Outcome};
 use limo_proto::{Change, ClientToMaster, JobReport, JobState, MasterToClient};
 use nix::libc::{SIGCONT, SIGINT, SIGSTOP, SIGUSR1};

@@ -2,7 +2,7 @@
 
 use std::process::{Output, Stdio};
 
-use limo_client::fake::{FakeMaster, Peer, finished_job};
+use limo_fake::{FakeMaster, Peer, finished_job};
 use limo_model::{JobId, Outcome};
 use limo_proto::{ClientToMaster, Frame, MasterToClient, SendExec};
 use nix::sys::signal::{Signal, kill};

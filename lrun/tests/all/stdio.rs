@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
 use bytes::Bytes;
-use limo_client::fake::FakeMaster;
+use limo_fake::FakeMaster;
 use limo_model::Outcome;
 use limo_proto::{Channel, ClientToMaster, Frame, Inbox, MasterToClient, Outbox, StreamId};
 use nix::fcntl::OFlag;

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use limo_client::fake::FakeMaster;
+use limo_fake::FakeMaster;
 use limo_model::{Outcome, Power, Span, Time, Wait};
 use limo_proto::{Channel, ClientToMaster, MasterToClient};
 use nix::pty::{Winsize, openpty};

@@ -296,7 +296,7 @@ fn config(call: &Call) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use limo_client::fake::running_job;
+    use limo_fake::running_job;
 
     #[test]
     fn a_record_has_a_line_for_each_group_of_values_or_only_one() {

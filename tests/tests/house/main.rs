@@ -45,6 +45,12 @@ fn programs_and_adapters_stand_alone() {
 }
 
 #[test]
+fn tests_enable_no_features_that_programs_lack() {
+    let found = packages::only_for_tests(&packages::read(root()));
+    check("tests use crates as programs do: each other feature doubles the time of a build", &found);
+}
+
+#[test]
 fn a_directory_is_a_crate_and_has_its_name() {
     check("a library is limo-DIRECTORY, a program is DIRECTORY", &packages::misnamed(&packages::read(root())));
 }

@@ -1,5 +1,6 @@
 //! Rules for dependencies between members, on the output of `cargo metadata`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 /// The crates of the workspace, by directory, with those that each may use outside its tests. Clients and nodes do not
 /// use `sched`.
-const HOUSE: [(&str, &[&str]); 33] = [
+const HOUSE: [(&str, &[&str]); 34] = [
     ("model", &[]),
     ("identity", &["model"]),
     ("files", &[]),
@@ -56,8 +57,9 @@ const HOUSE: [(&str, &[&str]); 33] = [
     ("lconf", &["model", "identity", "authority", "files", "proto", "profiles", "client"]),
     ("lsim", &["model", "program", "files", "sched", "trace", "journal", "profiles", "plot"]),
     ("lprof", &["model", "program", "files", "proto", "power", "profiles", "plot"]),
-    // These crates are not installed: the laboratory, which alone may use a program, the workshop,
-    // and the readers of mutated inputs.
+    // These crates are not installed: a fake master for tests of clients, the laboratory, which alone may use a program, the
+    // workshop, and the readers of mutated inputs.
+    ("fake", &["model", "proto"]),
     ("lab", &["model", "program", "profiles", "sched", "trace", "lsim", "requirements"]),
     ("requirements", &[]),
     ("mutations", &["model", "identity", "proto", "shepherd", "power", "profiles", "feeds", "owner", "trace"]),
@@ -80,6 +82,9 @@ const HOUSE: [(&str, &[&str]); 33] = [
     ),
 ];
 
+/// Features that only tests enable. Two programs use `node`, and it is small.
+const FOR_TESTS: [&str; 1] = ["the tests of lmaster enable `faults` of limo-node"];
+
 /// Crates that `model` and `sched` may use.
 const PURE: [&str; 4] = ["serde", "thiserror", "libm", "rand_xoshiro"];
 
@@ -94,6 +99,9 @@ pub struct Package {
     uses: Vec<String>,
     /// Names of crates used by tests only.
     test_uses: Vec<String>,
+    /// Features of the used crates, except for tests, and those that only tests need: crate and feature.
+    features: Vec<(String, String)>,
+    test_features: Vec<(String, String)>,
 }
 
 /// The packages of the workspace.
@@ -119,14 +127,25 @@ fn text(value: &Value) -> String {
 fn parse(package: &Value, root: &Path) -> Package {
     let manifest = text(&package["manifest_path"]);
     let dir = Path::new(&manifest).parent().and_then(|dir| dir.strip_prefix(root).ok());
-    let of_kind = |for_tests: bool| {
-        let dependencies = list(&package["dependencies"]);
-        dependencies.filter(move |d| (d["kind"] == "dev") == for_tests).map(|d| text(&d["name"])).collect()
+    let used = |for_tests: bool| list(&package["dependencies"]).filter(move |d| (d["kind"] == "dev") == for_tests);
+    let of_kind = |for_tests| used(for_tests).map(|d| text(&d["name"])).collect();
+    let features = |for_tests| {
+        let of_one =
+            |d: &Value| -> Vec<_> { list(&d["features"]).map(|feature| (text(&d["name"]), text(feature))).collect() };
+        used(for_tests).flat_map(of_one).collect()
     };
     let dir = dir.unwrap_or(Path::new("elsewhere")).display().to_string();
     let is_bin = |target: &Value| list(&target["kind"]).any(|kind| kind == "bin");
     let is_program = list(&package["targets"]).any(|target| is_bin(target) && target["name"] == *dir);
-    Package { name: text(&package["name"]), dir, is_program, uses: of_kind(false), test_uses: of_kind(true) }
+    Package {
+        name: text(&package["name"]),
+        dir,
+        is_program,
+        uses: of_kind(false),
+        test_uses: of_kind(true),
+        features: features(false),
+        test_features: features(true),
+    }
 }
 
 pub fn impure(packages: &[Package]) -> Vec<String> {
@@ -137,6 +156,20 @@ pub fn impure(packages: &[Package]) -> Vec<String> {
         package.uses.iter().filter(foreign).map(move |used| format!("{name} uses {used}")).collect::<Vec<_>>()
     };
     core.flat_map(outside).collect()
+}
+
+/// Returns features that only tests enable: cargo builds the crate, and all crates that use it, once more for them.
+pub fn only_for_tests(packages: &[Package]) -> Vec<String> {
+    let used: BTreeSet<&str> = packages.iter().flat_map(|package| &package.uses).map(String::as_str).collect();
+    let enabled: BTreeSet<_> = packages.iter().flat_map(|package| &package.features).collect();
+    let of_one = |package: &Package| {
+        let name = package.name.clone();
+        let is_extra = |found: &&(String, String)| used.contains(found.0.as_str()) && !enabled.contains(found);
+        let tell = move |(of, feature): &(String, String)| format!("the tests of {name} enable `{feature}` of {of}");
+        package.test_features.iter().filter(is_extra).map(tell).collect::<Vec<_>>()
+    };
+    let found = packages.iter().flat_map(of_one);
+    found.filter(|found| !FOR_TESTS.contains(&found.as_str())).collect()
 }
 
 /// Returns the directory of a crate of the house.
@@ -182,7 +215,8 @@ mod tests {
         let is_program = is_program(dir);
         let name = if is_program { dir.to_owned() } else { format!("limo-{dir}") };
         let uses = uses.iter().map(|used| (*used).to_owned()).collect();
-        Package { name, dir: dir.into(), is_program, uses, test_uses: Vec::new() }
+        let (features, test_features) = Default::default();
+        Package { name, dir: dir.into(), is_program, uses, test_uses: Vec::new(), features, test_features }
     }
 
     #[test]
@@ -205,6 +239,16 @@ mod tests {
         check(package("weather", &[]), &["limo-weather in weather has no place in the house: give it one here"]);
         let tested = Package { test_uses: vec!["limo-client".into(), "lmaster".into()], ..package("lq", &[]) };
         check(tested, &["the tests of lq use lmaster"]);
+    }
+
+    #[test]
+    fn tests_enable_no_features_of_their_own() {
+        let feature = |feature: &str| vec![("tokio".to_owned(), feature.to_owned())];
+        let lq = Package { features: feature("net"), test_features: feature("net"), ..package("lq", &["tokio"]) };
+        assert!(only_for_tests(std::slice::from_ref(&lq)).is_empty());
+        let lrun = Package { test_features: feature("test-util"), ..package("lrun", &[]) };
+        assert!(only_for_tests(std::slice::from_ref(&lrun)).is_empty(), "no program uses it");
+        assert_eq!(only_for_tests(&[lq, lrun]), ["the tests of lrun enable `test-util` of tokio"]);
     }
 
     #[test]
