@@ -2,6 +2,7 @@
 
 mod caps;
 mod containment;
+mod file;
 mod host;
 mod idle;
 mod master;
@@ -12,36 +13,33 @@ mod users;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::Parser;
 use limo_model::{Power, Span, check_name};
 use limo_node::{Rhythm, duration};
-use limo_owner::OwnerChoice;
 use limo_power::{Access, CapChoice, MeterChoice, Site};
 use limo_proto::{Endpoint, Trusted, default_socket, default_state_dir};
-use serde::Deserialize;
 
 pub use caps::{CapArguments, GpuSource};
-use caps::{DEFAULT_CAP_LEASE, Written, merged};
+use caps::{DEFAULT_CAP_LEASE, merged};
+use containment::ContainmentArguments;
 pub use containment::{CgroupChoice, ContainmentSettings};
-use containment::{ContainmentArguments, ContainmentTable};
+use file::ConfigFile;
 pub use host::host_name;
-use idle::{Idle, SleepSettings};
+use idle::SleepSettings;
 use master::endpoint;
 use owner::{OwnerArguments, OwnerSettings};
-use reboot::{RebootSettings, RebootTable};
-use scripts::ScriptTable;
+use reboot::RebootSettings;
 pub use scripts::{ScriptProgram, ScriptSettings};
+use users::UserArguments;
 pub use users::UserSettings;
-use users::{UserArguments, UserTable};
 
 use crate::join::LslaveCommand;
 use crate::log::LogFormat;
 
-const DEFAULT_FILE: &str = "/etc/limo/lslave.toml";
 /// Often enough for a curve of the cluster, but little compared with a job's own traffic.
 const DEFAULT_READING_INTERVAL: Span = Span::from_secs(1);
 /// Longest interval between samples. Energy counters wrap around after some minutes, so samples further apart mean
@@ -147,54 +145,6 @@ pub struct Arguments {
     /// Print the hardware of this machine and its usable meters and caps, and exit; needs no settings and no master
     #[arg(long, conflicts_with = "check_config")]
     pub probe: bool,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ConfigFile {
-    state_dir: Option<PathBuf>,
-    master: Option<String>,
-    master_user: Option<String>,
-    name: Option<String>,
-    hardware: Option<PathBuf>,
-    machine: Option<String>,
-    cpus: Option<NonZeroU32>,
-    #[serde(default)]
-    idle: Idle,
-    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
-    nameplate: Option<Power>,
-    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
-    meter: Option<MeterChoice>,
-    meter_access: Option<PathBuf>,
-    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
-    meter_interval: Option<Span>,
-    sysfs: Option<PathBuf>,
-    dev: Option<PathBuf>,
-    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
-    reading_interval: Option<Span>,
-    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
-    heartbeat: Option<Span>,
-    #[serde(default)]
-    containment: ContainmentTable,
-    #[serde(default)]
-    users: UserTable,
-    reboot: Option<RebootTable>,
-    prolog: Option<ScriptTable>,
-    epilog: Option<ScriptTable>,
-    /// Caps by unit.
-    #[serde(default)]
-    caps: BTreeMap<String, Written>,
-    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
-    cap_lease: Option<Span>,
-    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
-    owner: Option<OwnerChoice>,
-    #[serde(default, deserialize_with = "limo_model::as_text::option::deserialize")]
-    owner_away_after: Option<Span>,
-    gpus: Option<GpuSource>,
-    nvml: Option<PathBuf>,
-    nvidia_smi: Option<PathBuf>,
-    log: Option<String>,
-    log_format: Option<LogFormat>,
 }
 
 /// Settings of a running daemon.
@@ -378,23 +328,5 @@ impl Settings {
     }
 }
 
-impl ConfigFile {
-    fn load(path: Option<&Path>) -> anyhow::Result<Self> {
-        let text = match path {
-            Some(path) => std::fs::read_to_string(path),
-            None => std::fs::read_to_string(DEFAULT_FILE),
-        };
-        let path = path.unwrap_or(Path::new(DEFAULT_FILE));
-        match text {
-            Ok(text) => toml::from_str(&text).map_err(|error: toml::de::Error| {
-                let start = error.span().map_or(0, |span| span.start);
-                let line = 1 + text.as_bytes().iter().take(start).filter(|byte| **byte == b'\n').count();
-                anyhow::anyhow!("{}:{line}: {}", path.display(), error.message())
-            }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && path == Path::new(DEFAULT_FILE) => {
-                Ok(Self::default())
-            }
-            Err(error) => Err(error).with_context(|| format!("cannot read the settings {}", path.display())),
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

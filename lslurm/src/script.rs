@@ -146,4 +146,20 @@ mod tests {
         assert!(script("echo\n").is_err_and(|error| error.starts_with("This does not look like a batch script.")));
         assert!(script("#!/bin/sh\r\n").is_err_and(|error| error.contains("DOS line breaks")));
     }
+
+    #[test]
+    fn mutated_scripts_are_read_or_refused() {
+        let seeds = [
+            "#!/bin/sh\n#SBATCH -J 'a name' --mem=5G -n 4\n#SBATCH --time=1-02:03:04 --array=0-9%2\n\necho\n",
+            "#!/bin/bash\n# note\n#SBATCH\t--comment=\"it's\" -N 2-4 --signal=B:USR1@60 -d afterok:1:2\n",
+        ];
+        let words = ["#SBATCH ", "--time=", "99999999999999999999", "--", "-", "'", "\\", "\n", "\r\n", "%", "@"];
+        limo_mutations::read_mutated(&seeds, &words, |text| {
+            let Some(words) = script(text).ok().and_then(|script| script.words().ok()) else { return false };
+            let times = words.iter().map(|word| word.trim_start_matches("--time="));
+            let read: Vec<_> = times.filter_map(crate::values::time_limit).flatten().collect();
+            assert!(read.iter().all(|span| *span > limo_model::Span::ZERO), "{read:?}");
+            crate::getopt::parse(&crate::submit::JOB_OPTIONS, &words, false).is_ok()
+        });
+    }
 }

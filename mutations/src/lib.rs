@@ -17,6 +17,8 @@ mod tables;
 mod texts;
 mod workloads;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 pub use allocations::{Counting, peak};
 pub use mutator::Mutator;
 
@@ -25,6 +27,9 @@ pub const MEMORY: usize = 16 << 20;
 
 /// Bytes that a reader may allocate in addition for each byte of its input.
 pub const MEMORY_PER_BYTE: usize = 1024;
+
+/// Number of mutated inputs of a test, unless `LIMO_FUZZ_INPUTS` has another one.
+const INPUTS: usize = 5_000;
 
 /// A reader of input from outside.
 #[derive(Debug, Clone, Copy)]
@@ -85,4 +90,33 @@ targets![
 /// Returns the reader of that name.
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.name == name)
+}
+
+/// Returns the number of mutated inputs of a test: `LIMO_FUZZ_INPUTS`, or 5,000.
+///
+/// # Panics
+/// If the variable is not a number.
+pub fn inputs() -> usize {
+    // Only tests call this, and a wrong number ends them.
+    std::env::var("LIMO_FUZZ_INPUTS").map_or(INPUTS, |text| text.parse().expect("a number of inputs"))
+}
+
+/// Reads mutated texts with a reader that a program does not share: a fifth of [`inputs`], because programs are tested without
+/// optimisation. The texts are the same in each run.
+///
+/// # Panics
+/// If the reader panics, naming the text, or accepts all texts or none.
+pub fn read_mutated(seeds: &[&str], words: &[&str], read: impl Fn(&str) -> bool) {
+    let seeds: Vec<Vec<u8>> = seeds.iter().map(|seed| seed.as_bytes().to_vec()).collect();
+    let mut mutator = Mutator::new(1, words);
+    let count = inputs() / 5;
+    let accepted = (0..count).filter(|_| {
+        let input = mutator.input(&seeds);
+        let text = String::from_utf8_lossy(&input);
+        catch_unwind(AssertUnwindSafe(|| read(&text)))
+            .unwrap_or_else(|_| panic!("this text makes the reader panic:\n{text}"))
+    });
+    let accepted = accepted.count();
+    // Both are tested: texts that are accepted and others that are not.
+    assert!((count / 1_000..count - count / 1_000).contains(&accepted), "{accepted} of {count} are accepted");
 }

@@ -2,17 +2,14 @@
 //!
 //! `LIMO_FUZZ_INPUTS` is the number of mutated inputs of each reader. The inputs are the same in each run.
 
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use limo_mutations::{Counting, MEMORY, MEMORY_PER_BYTE, Mutator, TARGETS, Target, peak, target};
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Number of mutated inputs, unless the variable has another one.
-const INPUTS: usize = 5_000;
 
 /// Reads an input. One that breaks a guarantee is written to a file, which the panic names.
 fn accepts(target: &Target, input: &[u8]) -> bool {
@@ -40,7 +37,7 @@ fn regressions(name: &str) -> Vec<Vec<u8>> {
 
 fn check(name: &str) {
     let target = target(name).expect("a reader of that name");
-    let inputs = env::var("LIMO_FUZZ_INPUTS").map_or(INPUTS, |text| text.parse().expect("a number of inputs"));
+    let inputs = limo_mutations::inputs();
     let seeds = (target.seeds)();
     let refused: Vec<_> =
         seeds.iter().filter(|seed| !accepts(target, seed)).map(|seed| String::from_utf8_lossy(seed)).collect();

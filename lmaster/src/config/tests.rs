@@ -79,3 +79,33 @@ fn refusals() {
     refused(feed, &[], "feed.price, number 1: unknown variant `FR`");
     refused("listen = \n", &[], "FILE is not a configuration of lmaster");
 }
+
+/// The examples in the comments of a file are settings, too.
+fn uncommented(file: &str) -> String {
+    let is_setting = |line: &&str| !line.starts_with("# ") && !line.contains("postgres:");
+    file.lines().filter(is_setting).map(|line| line.trim_start_matches('#').to_owned() + "\n").collect()
+}
+
+#[test]
+fn mutated_files_are_read_or_refused() {
+    let all = uncommented(include_str!("../../../deploy/etc/lmaster.toml"));
+    let seeds = [
+        all.as_str(),
+        include_str!("../../../deploy/examples/power-limited-lmaster.toml"),
+        include_str!("../../../deploy/examples/pool-lmaster.toml"),
+        "[grid]\npenalty = \"1 EUR\"\n[account.a]\nparent = \"root\"\n[qos.high]\npriority = 5\n[licence.m]\ncount = 3\n",
+        "submit_hook = \"/bin/true\"\nnotify = \"/bin/true\"\n[idle]\nwake_timeout = \"1min\"\n[tls]\n[privacy]\n[connections]\n",
+    ];
+    let words = [
+        "\"1e99 W\"",
+        "\"-1s\"",
+        "9223372036854775807",
+        "[[feed.price]]\n",
+        "[queue.a]\n",
+        "n[1-99999999]",
+        "nan",
+        "\"\"",
+        "= [",
+    ];
+    limo_mutations::read_mutated(&seeds, &words, |file| settings(file, &[]).is_ok());
+}
