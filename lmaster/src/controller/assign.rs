@@ -179,18 +179,16 @@ impl Controller {
     fn withdraw(&mut self, (job, attempt): (JobId, Attempt), reason: &str, blame: Option<NodeId>) {
         self.sleepers.is_withdrawn(job);
         tracing::warn!(%job, %attempt, reason, "assignment taken back");
-        let is_multi_node = self.is_multi_node(job);
+        let (open, is_multi_node) = (self.open_nodes(job), self.is_multi_node(job));
         let nodes = self.assignment(job, attempt).filter(|_| is_multi_node).map(nodes_of).unwrap_or_default();
-        let open = self.open_nodes(job);
         self.assignments.withdrawn(job);
         self.tx.must(Event::TakenBack { job, attempt, reason: reason.to_owned(), suspect: blame.is_some(), blame });
         for node in nodes {
             // The peers include a node that is being registered. It gets the message after its registration is on disk.
             let Some(peer) = self.nodes.of(node).map(|known| known.peer) else { continue };
             // A part that was stopped before the command began has ended; its streams have no reader.
-            let is_open = open.contains(&node);
-            let order = if is_open { MasterToNode::Drop { job, attempt } } else { MasterToNode::Discard { job } };
-            self.after(After::ToNode(peer, order));
+            let (drop, discard) = (MasterToNode::Drop { job, attempt }, MasterToNode::Discard { job });
+            self.after(After::ToNode(peer, if open.contains(&node) { drop } else { discard }));
         }
     }
 
