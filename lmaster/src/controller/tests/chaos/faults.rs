@@ -66,17 +66,27 @@ impl Injected {
         }
     }
 
-    /// Returns true if only worlds with attached clients can find it.
-    fn is_of_streams(self) -> bool {
-        matches!(self, Self::Node(OfNode::OutputUnreported) | Self::Master(OfMaster::WindowLost))
+    /// Returns the kinds of worlds that are searched for it. A fault that few worlds find is looked for where they are.
+    fn kinds(self) -> Vec<WorldKind> {
+        let [plain, wide, owners, sleepy, attached] = WorldKind::busy();
+        match self {
+            Self::Node(OfNode::OutputUnreported) | Self::Master(OfMaster::WindowLost) => vec![attached],
+            Self::Node(OfNode::LossUntold | OfNode::LimitNotChanged) | Self::Master(OfMaster::CapsBelievedEarly) => {
+                vec![plain]
+            }
+            Self::Node(OfNode::LeaseForgotten)
+            | Self::Master(OfMaster::DrawFreedEarly | OfMaster::RestartOverlooked) => vec![wide],
+            Self::Master(OfMaster::AbsenceOverlooked) => vec![owners],
+            Self::Master(OfMaster::StopNotRepeated) => vec![sleepy],
+            _ => vec![plain, wide, owners, sleepy],
+        }
     }
 
     /// Returns the first seed whose world notices the fault, with its panic.
     fn found(self) -> Option<(u64, Caught)> {
         let (errors, _guard) = Errors::listen();
         self.inject();
-        let [others @ .., attached] = &WorldKind::busy();
-        let kinds = if self.is_of_streams() { std::slice::from_ref(attached) } else { others };
+        let kinds = self.kinds();
         let worlds = (1..=SEEDS).flat_map(|seed| kinds.iter().map(move |kind| (seed, *kind)));
         let run = |(seed, kind)| Some((seed, panics::run(seed, kind, &all_steps(kind), &errors).err()?));
         let found = worlds.filter_map(run).next();
