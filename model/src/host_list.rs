@@ -28,9 +28,13 @@ pub fn host_list<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     groups.iter().map(group).collect::<Vec<_>>().join(",")
 }
 
-/// Splits a name before the digits at its end.
+/// Most digits of a number: readers of a list know no larger ones.
+const DIGITS: usize = 18;
+
+/// Splits a name before the digits at its end. Of more than 18, the first belong to the other part.
 fn split(name: &str) -> (&str, &str) {
-    name.split_at(name.trim_end_matches(|c: char| c.is_ascii_digit()).len())
+    let text = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    name.split_at(text.max(name.len().saturating_sub(DIGITS)))
 }
 
 fn follows(before: &str, number: &str) -> bool {
@@ -50,6 +54,8 @@ mod tests {
         check(&["n1", "a", "n2"], "n1,a,n2");
         check(&["n08", "n09", "n10", "n9", "n10"], "n[08-10,9,10]");
         check(&["gpu", "gpu1"], "gpu,gpu1");
+        check(&["n4294967296", "n4294967297"], "n[4294967296-4294967297]");
+        check(&["n9123456789012345678901", "n9123456789012345678902"], "n9123[456789012345678901-456789012345678902]");
         check(&[], "");
     }
 }

@@ -98,12 +98,12 @@ fn expand(part: &str, names: &mut Vec<String>) -> Result<(), HostError> {
     for range in inner.split(',').map(str::trim) {
         let wrong = || HostError::Range { part: part.to_owned(), range: range.to_owned() };
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let number = |text: &str| text.parse::<u32>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
+        let number = |text: &str| text.parse::<u64>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
         let (from, to) = (number(first).ok_or_else(wrong)?, number(last).ok_or_else(wrong)?);
         if from > to {
             return Err(HostError::Backwards { part: part.to_owned(), range: range.to_owned() });
         }
-        if (to - from) as usize >= HOST_LIMIT {
+        if to - from >= HOST_LIMIT as u64 {
             return Err(HostError::TooMany { list: part.to_owned() });
         }
         let width = first.len();
@@ -129,6 +129,7 @@ mod tests {
         check("n1, m2,n1", &["n1", "m2"]);
         check("n[1-3,7],m1", &["n1", "n2", "n3", "n7", "m1"]);
         check("rack[08-10]-a", &["rack08-a", "rack09-a", "rack10-a"]);
+        check("n[42949672961-42949672962]", &["n42949672961", "n42949672962"]);
     }
 
     #[test]
@@ -143,6 +144,10 @@ mod tests {
         check("n[a-3]", "`a-3` in `n[a-3]` is not a number or a range such as `1-4`");
         check("n[+1]", "`+1` in `n[+1]` is not a number or a range such as `1-4`");
         check("n[4-1]", "`4-1` in `n[4-1]` ends before it begins");
+        check(
+            "n[18446744073709551616]",
+            "`18446744073709551616` in `n[18446744073709551616]` is not a number or a range such as `1-4`",
+        );
         check("n[1-99999999]", "`n[1-99999999]` names more than 65536 nodes");
         check("a b", "the node name `a b` has the character ` `: letters, digits, `.`, `_`, `-`, `+` are allowed");
     }

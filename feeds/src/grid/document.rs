@@ -44,7 +44,7 @@ pub enum DocumentError {
     Crossed { place: String, low: Power, high: Power },
     #[error("{place}: {key} is `{value}`: write a time with its offset, for example `2026-10-26T18:00:00Z`")]
     Time { place: String, key: &'static str, value: String },
-    #[error("{place}: duration_s is {value} s: it cannot be negative; 0 means no end")]
+    #[error("{place}: duration_s is {value} s: it cannot be negative, nor end after the year 9999; 0 means no end")]
     Duration { place: String, value: i64 },
     #[error("{place}: until and duration_s exclude each other: give one of them")]
     TwoEnds { place: String },
@@ -149,9 +149,15 @@ fn limit(value: Value, now: Time, place: &str) -> Result<Limit, DocumentError> {
     let until = match (raw.until.as_deref(), raw.duration_s) {
         (Some(_), Some(_)) => return Err(DocumentError::TwoEnds { place }),
         (Some(text), None) => Some(time("until", text)?),
-        (None, Some(value)) if value < 0 => return Err(DocumentError::Duration { place, value }),
         (None, Some(0) | None) => None,
-        (None, Some(secs)) => Some(from + Span::from_ms(secs.saturating_mul(1_000))),
+        (None, Some(value)) => {
+            let until = from + Span::from_ms(value.saturating_mul(1_000));
+            let is_date = value > 0 && Timestamp::from_millisecond(until.unix_ms()).is_ok();
+            if !is_date {
+                return Err(DocumentError::Duration { place, value });
+            }
+            Some(until)
+        }
     };
     if let Some(until) = until.filter(|until| *until <= from) {
         return Err(DocumentError::EndsEarly { place, from: shown(from), until: shown(until) });
@@ -267,6 +273,10 @@ mod tests {
         refused(r#"{"until":"18:00"}"#, "until is `18:00`: write a time with its offset");
         refused(r#"{"from":"2026-10-26T18:00:00"}"#, "from is `2026-10-26T18:00:00`");
         refused(r#"{"duration_s":-5}"#, "duration_s is -5 s");
+        refused(
+            r#"{"duration_s":9429496729600}"#,
+            "duration_s is 9429496729600 s: it cannot be negative, nor end after",
+        );
         refused(r#"{"until":"2026-10-26T18:00:00Z","duration_s":5}"#, "exclude each other");
         refused(
             r#"{"until":"1970-01-01T00:00:01Z"}"#,
