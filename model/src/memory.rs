@@ -64,7 +64,8 @@ impl fmt::Display for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (unit, size) in [("TiB", 1_u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
             if self.0 >= size {
-                let tenths = u128::from(self.0) * 10 / u128::from(size);
+                // A size that is read is rounded to bytes, by half a byte at most: 5.3 GiB stay 5.3 GiB.
+                let tenths = (u128::from(self.0) * 10 + 5) / u128::from(size);
                 return if tenths % 10 == 0 {
                     write!(f, "{} {unit}", tenths / 10)
                 } else {
@@ -82,9 +83,15 @@ mod tests {
 
     #[test]
     fn sizes() {
-        for (text, bytes, shown) in
-            [("512M", 512 << 20, "512 MiB"), ("1.5G", 3 << 29, "1.5 GiB"), ("7B", 7, "7 B"), ("2 kB", 2000, "1.9 KiB")]
-        {
+        let below = (1 << 30) - 1;
+        for (text, bytes, shown) in [
+            ("512M", 512 << 20, "512 MiB"),
+            ("1.5G", 3 << 29, "1.5 GiB"),
+            ("7B", 7, "7 B"),
+            ("2 kB", 2000, "1.9 KiB"),
+            ("5.3 GiB", 5_690_831_667, "5.3 GiB"),
+            ("1073741823 B", below, "1023.9 MiB"),
+        ] {
             let memory: Memory = text.parse().expect("a size");
             assert_eq!((memory.bytes(), memory.to_string().as_str()), (bytes, shown), "{text}");
         }

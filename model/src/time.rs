@@ -133,12 +133,14 @@ impl FromStr for Span {
         if text.contains(':') {
             return clock(text).ok_or_else(|| UnitError::NotClock { value: text.to_owned() });
         }
+        // The sign is that of all terms: `-2s500ms` is -2.5 s.
+        let digits = text.strip_prefix('-').filter(|rest| !rest.starts_with(['-', '+']));
         let mut total: i64 = 0;
-        for part in terms(text) {
+        for part in terms(digits.unwrap_or(text)) {
             let ms = parse(part, Self::UNITS, "30min").map_err(|error| whole(error, text))?;
             total = total.checked_add(ms).ok_or_else(|| UnitError::OutOfRange { value: text.to_owned() })?;
         }
-        Ok(Self(total))
+        Ok(Self(if digits.is_some() { -total } else { total }))
     }
 }
 
@@ -227,6 +229,7 @@ mod tests {
     #[test]
     fn spans_as_people_write_them() {
         check("30min", 1_800_000, "30min");
+        check("-2s500ms", -2_500, "-2s500ms");
         check("1h30min", 5_400_000, "1h30min");
         check("1.5h", 5_400_000, "1h30min");
         check("1:30:00", 5_400_000, "1h30min");

@@ -99,7 +99,9 @@ macro_rules! quantity {
         impl FromStr for $name {
             type Err = UnitError;
             fn from_str(text: &str) -> Result<Self, UnitError> {
-                $parse(text, Self::UNITS, $example).map(Self)
+                // The largest value stands for no limit.
+                let value = Some($parse(text, Self::UNITS, $example)?).filter(|value| *value < i64::MAX);
+                value.map(Self).ok_or_else(|| UnitError::OutOfRange { value: text.trim().to_owned() })
             }
         }
     };
@@ -221,10 +223,11 @@ fn fixed(f: &mut fmt::Formatter<'_>, value: i64, scale: i64, digits: u32) -> fmt
 
 impl fmt::Display for Power {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // What would be rounded to the next unit is shown in it.
         match self.0.unsigned_abs() {
             _ if self.is_unlimited() => f.write_str("unlimited"),
-            0..10_000_000 => fixed(f, self.0, 1_000, 1).and_then(|()| f.write_str(" W")),
-            10_000_000..10_000_000_000 => fixed(f, self.0, 1_000_000, 2).and_then(|()| f.write_str(" kW")),
+            0..9_999_950 => fixed(f, self.0, 1_000, 1).and_then(|()| f.write_str(" W")),
+            9_999_950..9_999_995_000 => fixed(f, self.0, 1_000_000, 2).and_then(|()| f.write_str(" kW")),
             _ => fixed(f, self.0, 1_000_000_000, 3).and_then(|()| f.write_str(" MW")),
         }
     }
@@ -233,8 +236,8 @@ impl fmt::Display for Power {
 impl fmt::Display for Energy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.unsigned_abs() {
-            0..36_000_000 => fixed(f, self.0, 1_000, 1).and_then(|()| f.write_str(" J")),
-            36_000_000..360_000_000_000_000 => fixed(f, self.0, 3_600_000_000, 3).and_then(|()| f.write_str(" kWh")),
+            0..35_999_950 => fixed(f, self.0, 1_000, 1).and_then(|()| f.write_str(" J")),
+            35_999_950..359_999_998_200_000 => fixed(f, self.0, 3_600_000_000, 3).and_then(|()| f.write_str(" kWh")),
             _ => fixed(f, self.0, 3_600_000_000_000, 3).and_then(|()| f.write_str(" MWh")),
         }
     }
@@ -306,6 +309,15 @@ mod tests {
         check(Power::from_mw(41_500), "41.5 W");
         check(Power::from_mw(-50), "-0.1 W");
         check(Power::from_watts(12_340), "12.34 kW");
+        check(Power::from_mw(9_999_949), "9999.9 W");
+        check(Power::from_mw(9_999_950), "10.00 kW");
+        check(Power::from_mw(9_999_994_999), "9999.99 kW");
+        check(Power::from_mw(9_999_995_000), "10.000 MW");
+        check(Energy::from_mj(35_999_949), "35999.9 J");
+        check(Energy::from_mj(35_999_950), "0.010 kWh");
+        check(Energy::from_mj(359_999_998_199_999), "99999.999 kWh");
+        check(Energy::from_mj(359_999_998_200_000), "100.000 MWh");
+        assert!("9223372036854775807 mW".parse::<Power>().is_err(), "it stands for no limit");
         check(Power::MAX, "unlimited");
         check("0.3 kWh".parse::<Energy>().expect("an energy"), "0.300 kWh");
         check("80 EUR/MWh".parse::<Price>().expect("a price"), "80 EUR/MWh");
