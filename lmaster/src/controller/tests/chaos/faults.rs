@@ -1,4 +1,6 @@
-//! Faults that are injected into the node and the master: the random worlds find each of them.
+//! Faults that are injected into the node, the master and its database: the random worlds find each of them.
+
+use std::cell::Cell;
 
 use limo_node::Fault as OfNode;
 
@@ -11,7 +13,7 @@ use crate::controller::faults::{self as of_master, Fault as OfMaster};
 const SEEDS: u64 = 400;
 
 /// Each fault, and the messages of worlds that find it.
-const FAULTS: [(Injected, &[&str]); 35] = [
+const FAULTS: [(Injected, &[&str]); 36] = [
     (Injected::Node(OfNode::ToldBeforeDurable), &["recorded: None"]),
     (Injected::Node(OfNode::ForgottenEarly), &["does not come to an end", "was lost without need"]),
     (Injected::Node(OfNode::StartedAgain), &["is not counted", "is started twice"]),
@@ -50,12 +52,24 @@ const FAULTS: [(Injected, &[&str]); 35] = [
     (Injected::Master(OfMaster::HeartbeatOff), &["does not come to an end"]),
     (Injected::Master(OfMaster::LimitIgnored), &["connections of one user"]),
     (Injected::Master(OfMaster::CapsBelievedEarly), &["counts as capped"]),
+    (Injected::EpochUnchecked, &["a submission became two jobs", "a number given twice", "ended twice"]),
 ];
+
+thread_local! {
+    static EPOCH_UNCHECKED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Returns true if the database takes commits of a replaced master.
+pub fn is_epoch_unchecked() -> bool {
+    EPOCH_UNCHECKED.get()
+}
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Injected {
     Node(OfNode),
     Master(OfMaster),
+    /// The database does not check the epoch of a commit.
+    EpochUnchecked,
 }
 
 impl Injected {
@@ -63,7 +77,14 @@ impl Injected {
         match self {
             Self::Node(fault) => limo_node::inject(Some(fault)),
             Self::Master(fault) => of_master::inject(Some(fault)),
+            Self::EpochUnchecked => EPOCH_UNCHECKED.set(true),
         }
+    }
+
+    fn remove_all() {
+        limo_node::inject(None);
+        of_master::inject(None);
+        EPOCH_UNCHECKED.set(false);
     }
 
     /// Returns the kinds of worlds that are searched for it. A fault that few worlds find is looked for where they are.
@@ -90,8 +111,7 @@ impl Injected {
         let worlds = (1..=SEEDS).flat_map(|seed| kinds.iter().map(move |kind| (seed, *kind)));
         let run = |(seed, kind)| Some((seed, panics::run(seed, kind, &all_steps(kind), &errors).err()?));
         let found = worlds.filter_map(run).next();
-        limo_node::inject(None);
-        of_master::inject(None);
+        Self::remove_all();
         found
     }
 }
@@ -99,6 +119,7 @@ impl Injected {
 #[test]
 fn each_injected_fault_is_found() {
     let all = OfNode::ALL.map(Injected::Node).into_iter().chain(OfMaster::ALL.map(Injected::Master));
+    let all = all.chain([Injected::EpochUnchecked]);
     assert_eq!(all.collect::<Vec<_>>(), FAULTS.map(|(fault, _)| fault));
     let mut missed = Vec::new();
     for (fault, signs) in FAULTS {

@@ -107,6 +107,8 @@ struct World {
     vanished: Option<usize>,
     /// Attempts that nodes were told to drop, by node.
     dropped: BTreeSet<(usize, JobId, Attempt)>,
+    /// The commit of the master before this one, if it has not arrived.
+    late: Option<Batch>,
     /// True if there are no more faults.
     healed: bool,
     /// Connection of a submitter. The next ones are of the same user at another terminal, and of an operator.
@@ -183,6 +185,7 @@ impl World {
             vanishes: busy && !wide && !owners && seed % 3 == 1,
             vanished: None,
             dropped: BTreeSet::new(),
+            late: None,
             healed: false,
             client: PeerId(0),
             steering: PeerId(0),
