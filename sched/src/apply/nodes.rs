@@ -143,12 +143,10 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
     cluster.index.give(job, assignment);
     cluster.books.give(assignment);
     cluster.index.active_draw -= assignment.estimate.power;
-    for node in assignment.placement.iter().flat_map(|part| part.nodes()) {
-        steer::confirmed(
-            &mut cluster.state,
-            node,
-            |change| matches!(change, Change::Caps(of) | Change::Pause(of) if of == job),
-        );
+    if !cluster.index.unseen.is_empty() {
+        let is_of_job = |change| matches!(change, Change::Caps(of) | Change::Pause(of) if of == job);
+        let nodes = assignment.placement.iter().flat_map(|part| part.nodes());
+        nodes.for_each(|node| steer::confirmed(cluster, node, is_of_job));
     }
     // The end of an attempt confirms all orders to it.
     awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Paused { job: of, .. } if *of == job));

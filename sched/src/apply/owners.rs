@@ -146,6 +146,10 @@ fn evicts(cluster: &Cluster, id: NodeId) -> bool {
 
 /// Returns the first node of a job whose owner is there and suspends it.
 fn owner_of(cluster: &Cluster, id: JobId) -> Option<&Node> {
+    // A job may have thousands of nodes.
+    if !cluster.index.classes.may_suspend() {
+        return None;
+    }
     let assignment = cluster.state.jobs.get(id)?.assignment()?;
     let nodes = limo_model::nodes(&assignment.placement).filter_map(|node| cluster.state.node(node));
     nodes.into_iter().find(|node| node.owner.suspends_since().is_some())

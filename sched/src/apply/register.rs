@@ -61,6 +61,7 @@ fn answers(cluster: &mut Cluster, now: Time, id: NodeId) {
     node.away_since = None;
     node.lost = None;
     node.unseen.clear();
+    cluster.index.unseen.remove(&id);
     node.caps.obey_again();
     cluster.index.sleeping -= u32::from(node.sleep != Sleep::Awake);
     node.slept = Some(Box::new(node.slept(now)));

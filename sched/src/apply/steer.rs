@@ -134,6 +134,7 @@ pub(super) fn set_draw(
                 Some((_, power)) => *power += more,
                 None => node.unseen.push((why, more)),
             }
+            cluster.index.unseen.insert(unit.node);
             if let Some(reading) = &mut node.reading {
                 reading.draw = (reading.draw + more).max(Power::ZERO);
             }
@@ -223,9 +224,12 @@ pub(super) fn requeue_requested(cluster: &mut Cluster, id: JobId, by: &str) -> R
 }
 
 /// Records a node's confirmation of an order: later readings include it.
-pub(super) fn confirmed(state: &mut State, id: NodeId, what: impl Fn(Change) -> bool) {
-    if let Some(node) = state.node_mut(id) {
+pub(super) fn confirmed(cluster: &mut Cluster, id: NodeId, what: impl Fn(Change) -> bool) {
+    if let Some(node) = cluster.state.node_mut(id) {
         node.unseen.retain(|(change, _)| !what(*change));
+        if node.unseen.is_empty() {
+            cluster.index.unseen.remove(&id);
+        }
     }
 }
 
@@ -250,7 +254,7 @@ pub(super) fn capped(
         (0..).zip(&mut limits).filter(|(unit, _)| failed.contains(unit)).for_each(|(_, cap)| *cap = None);
         follow_caps(cluster, now, &NodeCaps::from([(id, limits)]));
     }
-    confirmed(&mut cluster.state, id, |change| matches!(change, Change::Caps(_)));
+    confirmed(cluster, id, |change| matches!(change, Change::Caps(_)));
     awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Capped { node, .. } if *node == id));
     Ok(())
 }
@@ -262,7 +266,7 @@ pub(super) fn paused(cluster: &mut Cluster, (id, number): (JobId, Attempt), paus
     let nodes = assignment.ok_or(Refused::OldAttempt { job: id, attempt: number })?;
     let nodes: Vec<NodeId> = nodes.placement.iter().flat_map(|part| part.nodes()).collect();
     if matches!(job.phase, Phase::Suspended(..)) == paused {
-        nodes.into_iter().for_each(|node| confirmed(state, node, |change| change == Change::Pause(id)));
+        nodes.into_iter().for_each(|node| confirmed(cluster, node, |change| change == Change::Pause(id)));
         awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Paused { job, .. } if *job == id));
     }
     Ok(())

@@ -54,6 +54,8 @@ struct Place {
 pub(crate) struct Classes {
     all: Vec<Class>,
     places: Vec<Place>,
+    /// True if owners suspend jobs on the nodes of a class, or did.
+    may_suspend: bool,
     /// Memory taken, by node.
     pub(super) memory: Vec<Memory>,
 }
@@ -93,6 +95,11 @@ impl Class {
 impl Classes {
     pub fn all(&self) -> &[Class] {
         &self.all
+    }
+
+    /// Returns true if owners may suspend jobs on a node.
+    pub fn may_suspend(&self) -> bool {
+        self.may_suspend
     }
 
     pub fn len(&self) -> usize {
@@ -143,6 +150,7 @@ impl Classes {
             class.version += 1;
         }
         let index = self.all.iter().position(|class| class.holds(node)).unwrap_or_else(|| {
+            self.may_suspend |= node.owner.evicts();
             self.all.push(Class {
                 units: node.spec.units.clone(),
                 memory: node.spec.memory,

@@ -26,6 +26,7 @@ impl Index {
             capped,
             held,
             readings,
+            unseen,
             hungry,
             untold,
             moldable,
@@ -68,6 +69,7 @@ impl Index {
             ("held", *held == found.held),
             ("readings", *readings == found.readings),
             // Arrays without a task to make now are checked again after a change.
+            ("unseen", *unseen == found.unseen),
             ("hungry", hungry.is_subset(&found.hungry)),
             ("untold", untold.is_subset(&found.untold)),
             ("moldable", *moldable == found.moldable),

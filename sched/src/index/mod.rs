@@ -82,6 +82,8 @@ pub(crate) struct Index {
     pub held: BTreeSet<NodeId>,
     /// Nodes with readings, by the age of the reading.
     pub readings: BTreeSet<(Time, NodeId)>,
+    /// Nodes with a reading that lacks changes of jobs.
+    pub unseen: BTreeSet<NodeId>,
     /// Arrays with a task that may become a job.
     pub hungry: BTreeSet<JobId>,
     /// Waiting jobs without a reason so far.
@@ -140,6 +142,7 @@ impl Index {
             let reopens = [node.suspect_until, node.owner.closed_until].into_iter().flatten();
             index.reopens.extend(reopens.map(|until| (until, node.id)));
             index.readings.extend(node.reading.map(|reading| (reading.at, node.id)));
+            index.unseen.extend(Some(node.id).filter(|_| !node.unseen.is_empty()));
             index.active_draw += node.held_draw();
             if !node.held.is_empty() {
                 index.held.insert(node.id);
