@@ -79,7 +79,8 @@ impl Draw {
     /// `ceilings` holds from its time on, and the first one also before.
     pub fn of(base: i64, mut changes: Vec<(Time, i64)>, ceilings: &[(Time, Power)]) -> Self {
         changes.extend(ceilings.iter().skip(1).map(|(at, _)| (*at, 0)));
-        changes.sort_unstable_by_key(|(at, _)| *at);
+        // Most changes are in order already, and so are the ceilings: a stable sort merges such runs.
+        changes.sort_by_key(|(at, _)| *at);
         let ceiling = |index: usize| ceilings.get(index).map_or(i64::MAX, |(_, ceiling)| ceiling.mw());
         let mut pieces: Vec<Piece> = Vec::with_capacity(changes.len() + 1);
         pieces.push(Piece { at: Time::from_unix_ms(i64::MIN), level: base, ceiling: ceiling(0) });
