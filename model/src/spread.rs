@@ -80,12 +80,12 @@ impl Spread {
         }
     }
 
-    /// Returns the number of nodes for the tasks. `offered` has the cores of each suitable node; if it is empty, none
-    /// are known.
+    /// Returns the number of nodes for the tasks. `offered` returns the cores of each suitable node; without one, none are
+    /// known.
     ///
     /// # Errors
     /// [`SpreadError`].
-    pub fn width(self, mut offered: Vec<u32>) -> Result<NonZeroU32, SpreadError> {
+    pub fn width(self, offered: impl FnOnce() -> Vec<u32>) -> Result<NonZeroU32, SpreadError> {
         let tasks = self.tasks.get();
         if tasks > SPREAD_LIMIT {
             return Err(SpreadError::TooMany { tasks });
@@ -96,6 +96,7 @@ impl Spread {
             return self.check(nodes);
         }
         let Cores::Count(cores) = self.cores else { return Ok(least) };
+        let mut offered = offered();
         if offered.is_empty() {
             return Ok(least);
         }
@@ -115,18 +116,19 @@ impl Spread {
 
 impl Request {
     /// Fixes the number of chunks and the cores of each from the wishes for its tasks: a spread job has a chunk on each
-    /// node for the tasks there, a packed one a chunk for each task.
+    /// node for the tasks there, a packed one a chunk for each task. `offered` returns the cores of each suitable node; it
+    /// is called only for tasks without a number of nodes.
     ///
     /// # Errors
     /// [`SpreadError`].
-    pub fn settle(&mut self, offered: Vec<u32>) -> Result<(), SpreadError> {
+    pub fn settle(&mut self, offered: impl FnOnce(&Self) -> Vec<u32>) -> Result<(), SpreadError> {
         let Some(spread) = self.spread else { return Ok(()) };
         if let Some(widths) = self.widths {
             return self.settle_widths(spread, widths, offered);
         }
         match self.arrange {
             Arrange::Spread => {
-                self.nodes = spread.width(offered)?;
+                self.nodes = spread.width(|| offered(self))?;
                 self.cores = spread.cores_on_one(self.nodes.get());
             }
             Arrange::Pack if spread.nodes.is_some() || spread.per_node.is_some() => return Err(SpreadError::Packed),
@@ -140,17 +142,22 @@ impl Request {
 
     /// Checks the tasks at both ends of a range of nodes, and fixes the chunks for the least number of them. A given number
     /// of tasks raises it to the least number on which they fit.
-    fn settle_widths(&mut self, spread: Spread, widths: Widths, offered: Vec<u32>) -> Result<(), SpreadError> {
+    fn settle_widths(
+        &mut self,
+        spread: Spread,
+        widths: Widths,
+        offered: impl FnOnce(&Self) -> Vec<u32>,
+    ) -> Result<(), SpreadError> {
         if self.is_packed() {
             return Err(SpreadError::Packed);
         }
-        let fitting = || Spread { nodes: None, ..spread }.width(offered);
+        let fitting = || Spread { nodes: None, ..spread }.width(|| offered(self));
         let fitting = if widths.tasks_per_node.is_none() { fitting()? } else { widths.least };
         let least = widths.least.max(fitting).min(widths.most);
         self.widths = Some(Widths { least, ..widths });
         for nodes in [widths.most, least] {
             *self = self.at_width(nodes);
-            self.spread.map(|spread| spread.width(Vec::new())).transpose()?;
+            self.spread.map(|spread| spread.width(Vec::new)).transpose()?;
         }
         Ok(())
     }
@@ -202,7 +209,7 @@ mod tests {
         };
         let spread = Some(spread(8, 2));
         let mut request = Request { spread, arrange: Arrange::Pack, ..Request::one_core("a") };
-        assert_eq!(request.settle(vec![1]), Ok(()));
+        assert_eq!(request.settle(|_| vec![1]), Ok(()));
         assert_eq!((request.nodes.get(), request.cores), (8, Cores::Count(count(2))));
         let tasks = request.tasks_by_node(&[part(5, 1, 8), part(0, 2, 4)]);
         assert_eq!(tasks, Some(vec![0..2, 2..4, 4..8]));
@@ -212,7 +219,7 @@ mod tests {
         let refused = |change: fn(&mut Spread)| {
             let mut request = request.clone();
             request.spread.as_mut().map(change);
-            request.settle(Vec::new()).expect_err("it cannot be packed")
+            request.settle(|_| Vec::new()).expect_err("it cannot be packed")
         };
         assert_eq!(refused(|spread| spread.nodes = Some(count(2))), SpreadError::Packed);
         assert_eq!(refused(|spread| spread.per_node = Some(count(2))), SpreadError::Packed);
@@ -223,7 +230,7 @@ mod tests {
     fn as_few_nodes_as_have_room() {
         let check = |spread: Spread, offered: &[u32], expected: Result<(u32, u32), &str>| {
             let mut request = Request { spread: Some(spread), ..Request::one_core("a") };
-            let settled = request.settle(offered.to_vec()).map(|()| (request.nodes.get(), request.cores.on(99)));
+            let settled = request.settle(|_| offered.to_vec()).map(|()| (request.nodes.get(), request.cores.on(99)));
             assert_eq!(settled.map_err(|error| error.to_string()), expected.map_err(str::to_owned), "{spread:?}");
         };
         check(spread(4, 2), &[4, 8], Ok((1, 8)));
@@ -245,7 +252,7 @@ mod tests {
         let in_range = |tasks, offered: &[u32]| {
             let widths = Some(Widths { least: NonZeroU32::MIN, most: count(4), tasks_per_node: None });
             let mut request = Request { spread: Some(spread(tasks, 2)), widths, ..Request::one_core("a") };
-            let settled = request.settle(offered.to_vec()).map(|()| (request.nodes.get(), request.cores.on(99)));
+            let settled = request.settle(|_| offered.to_vec()).map(|()| (request.nodes.get(), request.cores.on(99)));
             (settled.map_err(|error| error.to_string()), request.widths.map(|widths| widths.least.get()))
         };
         assert_eq!(in_range(4, &[8, 8, 8]), (Ok((1, 8)), Some(1)));

@@ -243,7 +243,7 @@ impl Controller {
         if let Err(refused) = self.tx.core.resolve(&mut request, &user, &caller.groups) {
             return self.refuse(peer, refused.to_string(), Some(list_of(&refused)));
         }
-        if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {
+        if let Err(error) = request.settle(|request| self.tx.core.offered_cores(request)) {
             return self.refuse(peer, error.to_string(), None);
         }
         request.predicted = self.predicted(&request, (false, self.tx.wall()));

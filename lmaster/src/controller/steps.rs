@@ -57,8 +57,8 @@ impl Controller {
         request.step = Some(Step { number: of.steps.submitted, ..step });
         request.account.clone_from(&of.request.account);
         request.qos.clone_from(&of.request.qos);
-        let offered = self.tx.core.allocated_cores(job, &request.include);
-        request.settle(offered).map_err(|error| error.to_string())
+        let allocated = |request: &Request| self.tx.core.allocated_cores(job, &request.include);
+        request.settle(allocated).map_err(|error| error.to_string())
     }
 
     /// Returns the place of a step, with the present attempt of its job; `None` for other jobs.

@@ -101,7 +101,7 @@ impl Controller {
             }
         } else if let Err(refused) = self.tx.core.resolve(&mut request, &caller.user, &caller.groups) {
             return self.refuse(peer, refused.to_string(), Some(list_of(&refused)));
-        } else if let Err(error) = request.settle(self.tx.core.offered_cores(&request)) {
+        } else if let Err(error) = request.settle(|request| self.tx.core.offered_cores(request)) {
             return self.refuse(peer, error.to_string(), None);
         }
         let sharing = request.spread.map_or(0, |_| request.nodes.get() as usize);
