@@ -65,7 +65,7 @@ impl fmt::Display for Memory {
         for (unit, size) in [("TiB", 1_u64 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
             if self.0 >= size {
                 // A size that is read is rounded to bytes, by half a byte at most: 5.3 GiB stay 5.3 GiB.
-                let tenths = (u128::from(self.0) * 10 + 5) / u128::from(size);
+                let tenths = (5 + 10 * u128::from(self.0)) / u128::from(size);
                 return if tenths % 10 == 0 {
                     write!(f, "{} {unit}", tenths / 10)
                 } else {
