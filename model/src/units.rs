@@ -223,7 +223,7 @@ fn fixed(f: &mut fmt::Formatter<'_>, value: i64, scale: i64, digits: u32) -> fmt
 
 impl fmt::Display for Power {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What would be rounded to the next unit is shown in it.
+        // A value that would be rounded to the next unit is shown in that unit.
         match self.0.unsigned_abs() {
             _ if self.is_unlimited() => f.write_str("unlimited"),
             0..9_999_950 => fixed(f, self.0, 1_000, 1).and_then(|()| f.write_str(" W")),

@@ -68,8 +68,8 @@ impl Index {
             ("capped", *capped == found.capped),
             ("held", *held == found.held),
             ("readings", *readings == found.readings),
-            // Arrays without a task to make now are checked again after a change.
             ("unseen", *unseen == found.unseen),
+            // Arrays without a task to make now are checked again after a change.
             ("hungry", hungry.is_subset(&found.hungry)),
             ("untold", untold.is_subset(&found.untold)),
             ("moldable", *moldable == found.moldable),
