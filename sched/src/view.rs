@@ -132,7 +132,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the power that nodes may still draw until they confirm their orders.
-    pub(crate) fn unconfirmed(&self) -> Power {
+    pub fn unconfirmed(&self) -> Power {
         self.cluster.state.relief().0
     }
 

@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::facts::Known;
 use crate::options::Options;
 use crate::refused::Refused;
-use crate::round::{Account, Finished};
+use crate::round::{Account, Await, Finished};
 use crate::state::{Assignment, Job, Phase, Running, State, StepSums};
 
 /// Checks that the submission of a job or an array can be recorded now.
@@ -287,8 +287,9 @@ pub(super) fn ended(
     };
     let seen: Vec<_> = running.iter().flat_map(|running| running.seen_on.iter().copied()).collect();
     cluster.books.give_owned(&job.request, &assignment.placement);
+    let unfollowed = cluster.state.reliefs.has(&Await::Paused { job: id, attempt: number });
     release(cluster, now, id, &assignment, &seen);
-    lost::hold(cluster, now, (id, number), &assignment);
+    lost::hold(cluster, now, (id, number), &assignment, unfollowed);
     let is_unprepared = matches!(outcome, Outcome::NotPrepared { .. });
     let running = running.filter(|_| !is_unprepared);
     let account = runs::account(&cluster.state, now, (&job, running.as_ref()), usage, &assignment);

@@ -36,7 +36,14 @@ pub(super) fn lost(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
 }
 
 /// Handles the end of an attempt: on lost nodes its draw is assumed to continue.
-pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Attempt), assignment: &Assignment) {
+/// `unfollowed` is true if its nodes have not confirmed that they suspended it.
+pub(super) fn hold(
+    cluster: &mut Cluster,
+    now: Time,
+    (job, attempt): (JobId, Attempt),
+    assignment: &Assignment,
+    unfollowed: bool,
+) {
     if cluster.index.held.is_empty() {
         return;
     }
@@ -57,7 +64,8 @@ pub(super) fn hold(cluster: &mut Cluster, now: Time, (job, attempt): (JobId, Att
             }
         } else if let Some(held) = node.held.iter_mut().find(|held| is_this(held)) {
             // Without a master the node lifts its caps after a while.
-            let most = if divides { nameplate_of(&node.spec, assignment, id) } else { Power::ZERO };
+            let is_capped = divides || node.caps.limits.iter().any(Option::is_some);
+            let most = if is_capped || unfollowed { nameplate_of(&node.spec, assignment, id) } else { Power::ZERO };
             let draw = assignment.draw_on(id).max(most);
             cluster.index.active_draw += draw - held.draw;
             cluster.books.active += draw - held.draw;

@@ -58,7 +58,8 @@ fn rises(case: Case<'_>, plan: &Plan, found: &mut Vec<Violation>) {
     let jobs = case.state.active.iter().filter_map(|id| case.job(id));
     let more: Power = jobs.filter(|job| job.is_active_and_kept()).filter_map(more).sum();
     let (unconfirmed, away) = case.state.relief();
-    let (draw, high) = (case.state.sums.draw + unconfirmed + away + more, case.high());
+    let now = case.state.sums.draw - case.state.never_begins();
+    let (draw, high) = (now + unconfirmed + away + more, case.high());
     if draw > high && more > Power::ZERO {
         found.push(Violation::UpperLimit { draw, high });
     }

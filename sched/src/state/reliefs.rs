@@ -37,6 +37,11 @@ impl Reliefs {
         })
     }
 
+    /// Returns true if an order that frees power is not confirmed.
+    pub(crate) fn has(&self, awaited: &Await) -> bool {
+        self.0.contains_key(awaited)
+    }
+
     /// Returns the confirmations to wait for, in order.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = Await> {
         self.0.iter().filter(|(_, relief)| !relief.overdue).map(|(awaited, _)| *awaited)
