@@ -1,4 +1,5 @@
-//! Caps of this node's hardware: opens them from the settings, and restores the original values when the daemon ends.
+//! Caps of this node's hardware: opens them from the settings, and restores the original values when the daemon and all
+//! jobs have ended.
 
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -20,7 +21,7 @@ const FILE: &str = "caps.json";
 /// Keeper that one thread at a time uses, beside the loop.
 pub type Shared = Arc<Mutex<Keeper>>;
 
-/// Restores the original values after an earlier daemon, and writes the caps of its units into `spec`. Returns `None`
+/// Goes on under the caps of an earlier daemon, as far as the settings have the same, and writes the caps of its units into `spec`. Returns `None`
 /// if the original values are unknown: then nothing may be capped.
 pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Shared> {
     for unit in settings.caps.keys().filter(|unit| spec.unit(unit).is_none()) {
@@ -29,7 +30,7 @@ pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Sha
     }
     let known = settings.caps.iter().filter(|(unit, _)| spec.unit(unit).is_some());
     let units = known.map(|(unit, cap)| (unit.clone(), cap.clone())).collect();
-    let (keeper, failures) = match Keeper::open(&settings.state_dir.join(FILE), site, units) {
+    let (keeper, failures) = match Keeper::resume(&settings.state_dir.join(FILE), site, units) {
         Ok(opened) => opened,
         Err(error) => {
             error!(%error, "no unit is capped");
@@ -47,6 +48,11 @@ pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Sha
         }
     }
     Some(Arc::new(Mutex::new(keeper)))
+}
+
+/// Returns true if any cap may be set.
+pub fn is_capping(keeper: &Shared) -> bool {
+    keeper.lock().unwrap_or_else(PoisonError::into_inner).is_capping()
 }
 
 /// Restores everything, for good. A device without an answer does not hold up the daemon.

@@ -112,6 +112,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let keeper = caps::open(&settings, &site, &mut spec);
     let owner = settings.owner.as_ref().map(|owner| owner.sources.open(&owner.place)).transpose()?;
     let (caps, cap_lease) = (keeper.clone(), settings.cap_lease);
+    let mut jobs_go_on = true;
     let result = runtime.block_on(async {
         let (sender, events) = mpsc::channel(EVENTS);
         let (rhythm, heartbeat) = (settings.rhythm(), settings.heartbeat());
@@ -153,7 +154,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let privileges = Privileges { no_new_privs: settings.users.no_new_privs, pam: settings.users.pam };
         let tools =
             Tools { spool, groups, scripts, privileges, meter, caps, running, sleeper: sleeper.clone(), reboot };
-        let shell = Shell::open(parts, tools, &settings.state_dir.join(SHEPHERDS), &sender)?;
+        let mut shell = Shell::open(parts, tools, &settings.state_dir.join(SHEPHERDS), &sender)?;
         info!(node = shell.name(), %master, state_dir = %settings.state_dir.display(), "the node starts");
         let alive = Alive::new(heartbeat);
         let pulse = alive.pulse.clone();
@@ -169,11 +170,14 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
             relevel(&settings.log)?;
             Ok(settings.rhythm())
         };
-        serve(shell, events, reload, &pulse).await
+        let result = serve(&mut shell, events, reload, &pulse).await;
+        jobs_go_on = shell.has_jobs();
+        result
     });
     // A meter's command ends before that, and a blocked read does not hold up the daemon.
     runtime.shutdown_timeout(UNFINISHED);
-    if let Some(keeper) = keeper {
+    // Jobs keep their caps until the next daemon is there, so that a restart does not raise the draw.
+    if let Some(keeper) = keeper.filter(|_| !jobs_go_on) {
         caps::close(keeper);
     }
     result
@@ -181,7 +185,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Runs the loop: passes events to the shell until the node is finished.
 async fn serve(
-    mut shell: Shell,
+    shell: &mut Shell,
     mut events: mpsc::Receiver<Event>,
     reload: impl Fn() -> anyhow::Result<Rhythm>,
     pulse: &Pulse,

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use crate::caps::Shared;
+use crate::caps::{Shared, is_capping};
 use crate::groups::{Confinement, Groups, remove};
 use crate::launch::{Explanation, LaunchError, Surroundings, carried_directory, explanation, prepare};
 use crate::link::Outgoing;
@@ -126,8 +126,9 @@ impl Shell {
         shepherds: &Path,
         events: &mpsc::Sender<Event>,
     ) -> anyhow::Result<Self> {
+        let capped = tools.caps.as_ref().is_some_and(is_capping);
         let mut recovery =
-            Recovery { found: tools.spool.recover()?, owner: tools.spool.owner(), ..Recovery::default() };
+            Recovery { found: tools.spool.recover()?, owner: tools.spool.owner(), capped, ..Recovery::default() };
         let shepherds = Shepherds::open(shepherds, &mut recovery, events)?;
         let held = |claim: Claim| recovery.survivors.contains_key(&(JobId(claim.job), Attempt(claim.attempt)));
         tools.groups.clear(held);
@@ -160,6 +161,11 @@ impl Shell {
     /// Cleans up at the end of the daemon.
     pub fn leave(&self) {
         self.tools.groups.leave();
+    }
+
+    /// Returns true if jobs go on after the daemon.
+    pub fn has_jobs(&self) -> bool {
+        self.node.has_jobs()
     }
 
     pub fn name(&self) -> &str {

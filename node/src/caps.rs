@@ -1,5 +1,5 @@
 //! Caps: the shell sets the newest request of the master, and the node answers. If the master is unreachable for longer
-//! than the lease, the original values are restored.
+//! than the lease, the original values are restored. Jobs that outlive a daemon keep their caps meanwhile.
 
 use std::time::Duration;
 
@@ -118,6 +118,13 @@ impl Node {
             self.caps.lease_end = again;
         }
         self.next_work();
+    }
+
+    /// Keeps the caps of an earlier daemon for the jobs that go on, as long as their lease; without any job, it lifts them.
+    pub(super) fn resume_caps(&mut self) {
+        self.caps.capping = true;
+        let go_on = self.has_jobs() && !faults::has(Fault::CapsLifted);
+        if go_on { self.caps.disconnected(self.now.since) } else { self.work(Work::PutBack) }
     }
 
     fn next_work(&mut self) {

@@ -39,11 +39,13 @@ pub enum Fault {
     OutputUnreported,
     /// The reason of a script is reported in its full length.
     ReasonUnbounded,
+    /// A daemon lifts the caps of an earlier one although jobs go on.
+    CapsLifted,
 }
 
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::ToldBeforeDurable,
         Self::ForgottenEarly,
         Self::StartedAgain,
@@ -62,6 +64,7 @@ impl Fault {
         Self::OwnerOverlooked,
         Self::OutputUnreported,
         Self::ReasonUnbounded,
+        Self::CapsLifted,
     ];
 }
 

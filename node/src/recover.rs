@@ -33,7 +33,7 @@ pub(super) struct Leftover {
 impl Node {
     /// Recovers the attempts of an earlier daemon.
     pub(super) fn recover(&mut self, recovery: Recovery) {
-        let Recovery { found, mut survivors, mut abandoned, owner } = recovery;
+        let Recovery { found, mut survivors, mut abandoned, owner, capped } = recovery;
         self.recover_owner(owner);
         let newest = survivors.values().map(|survivor| survivor.handle).max();
         self.next_handle = newest.map_or(self.next_handle, |newest| self.next_handle.max(Handle(newest.0 + 1)));
@@ -67,6 +67,9 @@ impl Node {
         }
         for (job, attempt) in abandoned {
             self.effect(Effect::Release { job, attempt, handle: None });
+        }
+        if capped {
+            self.resume_caps();
         }
     }
 

@@ -122,9 +122,14 @@ impl Node {
         }
     }
 
+    /// Returns true if a job runs, or is accepted.
+    pub fn has_jobs(&self) -> bool {
+        self.attempts.known.values().any(Attempt::is_alive)
+    }
+
     /// Ends the daemon once no job runs and the master has everything, or cannot take it.
     pub(super) fn close_when_done(&mut self) {
-        let alive = self.attempts.known.values().any(Attempt::is_alive);
+        let alive = self.has_jobs();
         let untold = self.attempts.known.values().any(|attempt| matches!(attempt.state, State::Ended(_)));
         let held = |job| {
             let attempt = self.attempts.known.get(job);

@@ -21,6 +21,8 @@ pub struct Recovery {
     pub abandoned: BTreeSet<(JobId, Attempt)>,
     /// State of the owner.
     pub owner: OwnerRecord,
+    /// True if caps may be set.
+    pub capped: bool,
 }
 
 /// A shepherd that holds an attempt.

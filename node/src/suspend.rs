@@ -69,7 +69,8 @@ impl Node {
             return;
         }
         if self.waits_for_owner(job, number) {
-            return debug!(%job, attempt = %number, "the owner keeps the job suspended");
+            debug!(%job, attempt = %number, "the owner keeps the job suspended");
+            return self.confirm(job, number, Some(true));
         }
         let Some(attempt) = self.attempts.find(job, number) else {
             return self.not_here(job, number);

@@ -202,6 +202,58 @@ async fn a_master_that_is_back_in_time_finds_caps_as_they_were() {
     assert!(daemon.path("state/caps.json").exists());
 }
 
+#[tokio::test]
+async fn jobs_keep_their_caps_while_no_daemon_runs() {
+    let (master, tree) = (Master::new().await, processor());
+    let mut daemon = Daemon::start(&master, &options(&tree, &[]));
+    let (mut node, new) = master.welcome().await;
+    let range = new.spec.units[0].caps;
+    let fifo = daemon.path("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("a FIFO");
+    node.run(shell(1, &format!("read _ < {}", fifo.display()))).await;
+    node.started(1).await;
+    assert_eq!(cap(&mut node, 1, &[Some(30)]).await, []);
+    for signal in [Signal::SIGKILL, Signal::SIGTERM] {
+        daemon.signal(signal);
+        drop(node);
+        daemon.wait();
+        assert_eq!(tree.limit_of("intel-rapl:0"), "30000000");
+        daemon.restart_with(&master, &options(&tree, &[]));
+        let (again, new) = master.welcome().await;
+        assert_eq!((tree.limit_of("intel-rapl:0"), new.spec.units[0].caps), ("30000000".into(), range));
+        node = again;
+    }
+    fs::write(&fifo, "\n").expect("written");
+    assert_eq!(node.ended(1).await.0, Outcome::Exited(0));
+    daemon.signal(Signal::SIGTERM);
+    drop(node);
+    daemon.wait();
+    assert!(is_original(&tree) && !daemon.path("state/caps.json").exists());
+}
+
+/// The job ends while no daemon runs, or the master does not return.
+#[tokio::test]
+async fn a_daemon_lifts_the_caps_of_an_earlier_one_without_jobs_or_a_master() {
+    let (master, tree) = (Master::new().await, processor());
+    let mut daemon = Daemon::start(&master, &options(&tree, &["--cap-lease", "50ms"]));
+    let (mut node, _) = master.welcome().await;
+    assert_eq!(cap(&mut node, 1, &[Some(30)]).await, []);
+    daemon.kill();
+    drop(node);
+    daemon.restart_with(&master, &options(&tree, &["--cap-lease", "1h"]));
+    until(|| is_original(&tree)).await;
+    let (mut node, _) = master.welcome().await;
+    node.run(shell(1, "exec sleep 1000")).await;
+    node.started(1).await;
+    assert_eq!(cap(&mut node, 1, &[Some(30)]).await, []);
+    daemon.kill();
+    drop((node, master));
+    let nobody = Master::new().await;
+    assert_eq!(tree.limit_of("intel-rapl:0"), "30000000");
+    daemon.restart_with(&nobody, &options(&tree, &["--cap-lease", "50ms"]));
+    until(|| is_original(&tree)).await;
+}
+
 /// A node that cannot be capped reports this once, and runs jobs as usual.
 async fn runs_without_caps(tree: &Tree, expected: &str) {
     let (master, dir) = (Master::new().await, tempfile::tempdir().expect("a directory"));

@@ -91,7 +91,7 @@ fn jobs_are_suspended_before_the_master_answers_and_continue_when_it_orders_so()
     assert_eq!(bench.told(), [paused(true)]);
     // The order and the report have crossed.
     bench.master(RESUME);
-    assert_eq!((signals(&mut bench), bench.told()), (vec![], vec![]));
+    assert_eq!((signals(&mut bench), bench.told()), (vec![], vec![paused(true)]), "each order has an answer");
     bench.input(Input::Owner { is_there: false });
     assert_eq!((signals(&mut bench), bench.told()), (vec![], vec![owner(false)]));
     bench.master(RESUME);

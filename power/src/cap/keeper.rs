@@ -2,8 +2,8 @@
 //!
 //! - The original values of a unit's controls are saved in a file before the first of them is written. The file exists
 //!   as long as any value may differ from the original.
-//! - A daemon that finds the file first restores its values by the caps in the file. The present configuration does not
-//!   matter for this.
+//! - A daemon that finds the file goes on under the caps in it, as far as its configuration has the same ones. It first
+//!   restores the other values, by the caps in the file.
 //! - Each control is restored on its own. A value that cannot be restored stays in the file and remains the original
 //!   when the unit is capped again. A value that a cap left behind never becomes an original.
 //! - Uses no clock and waits only for the hardware.
@@ -20,8 +20,8 @@ use thiserror::Error;
 use super::{ApplicationClocks, Cap, CapChoice, CapChoiceError, CapError, ClockPair, Originals};
 use crate::site::Site;
 
-/// Version of the file's format.
-const SCHEMA: u32 = 1;
+/// Version of the file's format. The first one had no ranges.
+const SCHEMA: u32 = 2;
 
 /// Reason why there is no keeper.
 #[derive(Debug, Error)]
@@ -75,6 +75,9 @@ struct SavedUnit {
     unit: String,
     /// Cap as the operator wrote it.
     cap: String,
+    /// Lowest and highest cap, which some controls show only while they have their original values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    range: Option<(Power, Power)>,
     originals: Originals,
 }
 
@@ -108,17 +111,52 @@ impl Keeper {
         site: &Site,
         units: Vec<(String, CapChoice)>,
     ) -> Result<(Self, Vec<CapFailure>), KeeperError> {
-        let (path, site, left) = (path.to_owned(), site.clone(), read(path)?);
-        let mut keeper = Self { path, site, units: Vec::new(), left, closed: false };
-        let mut failures = keeper.restore();
-        for (index, (name, choice)) in units.into_iter().enumerate() {
-            let cap = choice.cap(&keeper.site);
-            keeper.units.push(CappedUnit { name: name.clone(), choice, cap, range: None, originals: Originals::new() });
-            if let Err(error) = keeper.find_range(index) {
-                failures.push(CapFailure { unit: name, error });
+        Self::opened(path, site, units, |_| false)
+    }
+
+    /// Does the same, but units with the same caps as before go on under the caps of an earlier daemon.
+    ///
+    /// # Errors
+    /// As [`Keeper::open`].
+    pub fn resume(
+        path: &Path,
+        site: &Site,
+        units: Vec<(String, CapChoice)>,
+    ) -> Result<(Self, Vec<CapFailure>), KeeperError> {
+        Self::opened(path, site, units, |saved| saved.range.is_some())
+    }
+
+    fn opened(
+        path: &Path,
+        site: &Site,
+        units: Vec<(String, CapChoice)>,
+        goes_on: impl Fn(&SavedUnit) -> bool,
+    ) -> Result<(Self, Vec<CapFailure>), KeeperError> {
+        let mut left = read(path)?;
+        let capped = |(name, choice): (String, CapChoice)| {
+            let is_same = |saved: &SavedUnit| saved.unit == name && saved.cap == choice.as_str();
+            let found = left.iter().position(|(saved, _)| is_same(saved) && goes_on(saved));
+            let saved = found.map(|at| left.remove(at).0);
+            let (range, originals) = saved.map(|saved| (saved.range, saved.originals)).unwrap_or_default();
+            CappedUnit { name, cap: choice.cap(site), choice, range, originals }
+        };
+        let units = units.into_iter().map(capped).collect();
+        let mut keeper = Self { path: path.to_owned(), site: site.clone(), units, left, closed: false };
+        let unrestored = keeper.restore_left();
+        let mut failures = keeper.save_after(unrestored);
+        for index in 0..keeper.units.len() {
+            if keeper.units[index].range.is_none()
+                && let Err(error) = keeper.find_range(index)
+            {
+                failures.push(CapFailure { unit: keeper.units[index].name.clone(), error });
             }
         }
         Ok((keeper, failures))
+    }
+
+    /// Returns true if any value may differ from the original.
+    pub fn is_capping(&self) -> bool {
+        !self.left.is_empty() || self.units.iter().any(|unit| !unit.originals.is_empty())
     }
 
     /// Finds and remembers the range of a unit, which must not share controls with another.
@@ -279,6 +317,7 @@ impl Keeper {
         let capped = self.units.iter().filter(|unit| !unit.originals.is_empty()).map(|unit| SavedUnit {
             unit: unit.name.clone(),
             cap: unit.choice.as_str().to_owned(),
+            range: unit.range,
             originals: unit.originals.clone(),
         });
         let left = self.left.iter().map(|(left, _)| left).filter(|left| !left.originals.is_empty()).cloned();
@@ -308,8 +347,8 @@ fn read(path: &Path) -> Result<Vec<(SavedUnit, CapChoice)>, KeeperError> {
     };
     let form = |detail: String| KeeperError::Form { path: path.to_owned(), detail };
     let saved: Saved = serde_json::from_str(&text).map_err(|error| form(error.to_string()))?;
-    if saved.schema != SCHEMA {
-        return Err(form(format!("it has the schema {}, but this version knows only {SCHEMA}", saved.schema)));
+    if !(1..=SCHEMA).contains(&saved.schema) {
+        return Err(form(format!("it has the schema {}, but this version knows only 1 to {SCHEMA}", saved.schema)));
     }
     let parsed = |saved: SavedUnit| match saved.cap.parse() {
         Ok(choice) => Ok((saved, choice)),

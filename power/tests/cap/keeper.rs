@@ -95,6 +95,38 @@ fn the_next_keeper_restores_the_values_after_a_kill() {
 }
 
 #[test]
+fn the_same_caps_go_on_after_a_kill_and_others_are_restored() {
+    let (tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
+    let (file, places) = (dir.path().join("caps.json"), site(&tree, None));
+    let resume = |cap: &str| {
+        let units = vec![("cpu".to_owned(), cap.parse().expect("a cap"))];
+        let (keeper, failures) = Keeper::resume(&file, &places, units).expect("a keeper");
+        assert!(failures.is_empty(), "{failures:?}");
+        keeper
+    };
+    let mut keeper = resume("rapl");
+    let range = keeper.range("cpu");
+    assert!(!keeper.is_capping());
+    keeper.set("cpu", Some(watts(40))).expect("set");
+    drop(keeper);
+    let mut keeper = resume("rapl");
+    assert_eq!((tree.limit_of("intel-rapl:0"), keeper.range("cpu")), ("40000000".into(), range));
+    assert!(keeper.is_capping());
+    keeper.set("cpu", Some(watts(50))).expect("set");
+    assert!(texts(keeper.restore()).is_empty());
+    assert_eq!((state(&tree), file.exists(), keeper.is_capping()), (before(), false, false));
+    keeper.set("cpu", Some(watts(30))).expect("set");
+    drop(keeper);
+    // A file of an earlier version has no ranges.
+    let mut saved: serde_json::Value = serde_json::from_slice(&fs::read(&file).expect("saved")).expect("JSON");
+    saved["schema"] = 1.into();
+    saved["units"][0].as_object_mut().expect("a unit").remove("range").expect("a range");
+    fs::write(&file, saved.to_string()).expect("written");
+    assert_eq!(resume("rapl").range("cpu"), range);
+    assert_eq!((state(&tree), file.exists()), (before(), false));
+}
+
+#[test]
 fn unrestored_values_are_kept_and_never_replaced() {
     let (mut tree, dir) = (one_package(), tempfile::tempdir().expect("a directory"));
     let file = dir.path().join("caps.json");
@@ -182,7 +214,7 @@ fn an_unreadable_file_of_originals_stops_all_caps() {
         assert_eq!(fs::read_to_string(&file).expect("readable"), content, "it stays as it was");
     };
     check("", "EOF while parsing");
-    check("{\"schema\": 2, \"units\": []}", "it has the schema 2, but this version knows only 1");
+    check("{\"schema\": 3, \"units\": []}", "it has the schema 3, but this version knows only 1 to 2");
     check("{\"schema\": 1}", "missing field `units`");
     let unit = "{\"unit\": \"cpu\", \"cap\": \"magic\", \"originals\": {\"a\": \"1\"}}";
     check(&format!("{{\"schema\": 1, \"units\": [{unit}]}}"), "there is no cap `magic`");
