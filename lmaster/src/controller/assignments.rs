@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use limo_model::{Attempt, JobId, NodeId, Span, Time};
 
 use super::PeerId;
+use super::faults::{self, Fault};
 
 /// A `DoExec` without its `JobAck`, or several of them for a multi-node job.
 #[derive(Debug, Clone)]
@@ -36,6 +37,8 @@ struct Gathered {
     begun: BTreeSet<NodeId>,
     /// The last order about its processes that a node confirmed, true if they are stopped, and the nodes that did.
     paused: (bool, BTreeSet<NodeId>),
+    /// Number of those orders that a node has not answered on its present connection.
+    unanswered: BTreeMap<NodeId, u32>,
 }
 
 /// Attempts that were assigned.
@@ -49,7 +52,7 @@ pub(super) struct Assignments {
     /// Jobs that have reached their time limits, with the time at which the master stops them if their nodes have
     /// not.
     late: BTreeMap<JobId, (Attempt, Time)>,
-    /// Progress of the start of each multi-node job.
+    /// Progress of the start of each multi-node job, and of suspensions.
     gathered: BTreeMap<JobId, Gathered>,
 }
 
@@ -206,8 +209,20 @@ impl Assignments {
         !gathered.begun.is_empty() && nodes.iter().all(|node| gathered.begun.contains(node))
     }
 
+    /// Counts an order to stop or continue the processes of an attempt on a node.
+    pub(super) fn asked_to_pause(&mut self, (job, attempt): (JobId, Attempt), node: NodeId) {
+        *self.gathered(job, attempt).unanswered.entry(node).or_default() += 1;
+    }
+
+    /// Forgets the unanswered orders of this kind, because the node has a new connection.
+    pub(super) fn asks_anew(&mut self, job: JobId, node: NodeId) {
+        if let Some(gathered) = self.gathered.get_mut(&job) {
+            gathered.unanswered.remove(&node);
+        }
+    }
+
     /// Records that the processes of an attempt on a node are stopped, or continue. Returns true if this holds for all of
-    /// these nodes.
+    /// these nodes, and is their answer to the last order.
     pub(super) fn have_all_paused(
         &mut self,
         (job, attempt): (JobId, Attempt),
@@ -215,10 +230,17 @@ impl Assignments {
         paused: bool,
         nodes: &[NodeId],
     ) -> bool {
+        let gathered = self.gathered(job, attempt);
+        if let Some(unanswered) = gathered.unanswered.get_mut(&node) {
+            *unanswered = unanswered.saturating_sub(1);
+            if *unanswered > 0 && !faults::has(Fault::AnswersConfused) {
+                return false;
+            }
+        }
         if nodes == [node] {
             return true;
         }
-        let (last, confirmed) = &mut self.gathered(job, attempt).paused;
+        let (last, confirmed) = &mut gathered.paused;
         if *last != paused {
             confirmed.clear();
         }

@@ -37,12 +37,14 @@ pub enum Fault {
     LimitIgnored,
     /// A node counts as capped as soon as it is told, before it confirms its caps.
     CapsBelievedEarly,
+    /// The answer to an earlier suspension counts as that to the last one.
+    AnswersConfused,
 }
 
 #[cfg(test)]
 impl Fault {
     /// All faults.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::AnsweredEarly,
         Self::StopNotRepeated,
         Self::EndNotAcknowledged,
@@ -60,6 +62,7 @@ impl Fault {
         Self::HeartbeatOff,
         Self::LimitIgnored,
         Self::CapsBelievedEarly,
+        Self::AnswersConfused,
     ];
 }
 

@@ -27,8 +27,11 @@ impl Controller {
     }
 
     pub(super) fn pause(&mut self, job: JobId, attempt: Attempt, paused: bool) {
-        for peer in self.assignment(job, attempt).map(|_| self.open_links(job)).unwrap_or_default() {
-            self.tell_node(peer, order(job, attempt, paused));
+        for node in self.assignment(job, attempt).map(|_| self.open_nodes(job)).unwrap_or_default() {
+            if let Some(peer) = self.link(node) {
+                self.assignments.asked_to_pause((job, attempt), node);
+                self.tell_node(peer, order(job, attempt, paused));
+            }
         }
         self.extend(job);
     }
@@ -40,20 +43,21 @@ impl Controller {
     }
 
     /// Returns the orders that are repeated to a registering node.
-    pub(super) fn steering(&self, node: NodeId) -> Vec<MasterToNode> {
+    pub(super) fn steering(&mut self, node: NodeId) -> Vec<MasterToNode> {
         // A node suspends jobs for its owner by itself. A master that was killed at that time may not have heard of it.
         let has_owner = self.owner_rules(node).is_some();
-        let pauses = self.attempts_on(node).into_iter().filter_map(|(job, attempt)| {
-            if !self.open_nodes(job).contains(&node) {
-                return None;
-            }
-            let paused = match &self.tx.core.job(job)?.phase {
-                Phase::Suspended(..) => true,
-                Phase::Running(_, running) if !running.steady || has_owner => false,
-                _ => return None,
+        let mut pauses = Vec::new();
+        for (job, attempt) in self.attempts_on(node) {
+            self.assignments.asks_anew(job, node);
+            let paused = match self.tx.core.job(job).map(|job| &job.phase) {
+                _ if !self.open_nodes(job).contains(&node) => continue,
+                Some(Phase::Suspended(..)) => true,
+                Some(Phase::Running(_, running)) if !running.steady || has_owner => false,
+                _ => continue,
             };
-            Some(order(job, attempt, paused))
-        });
+            self.assignments.asked_to_pause((job, attempt), node);
+            pauses.push(order(job, attempt, paused));
+        }
         let jobs = self.tx.core.jobs_on(node).into_iter().filter(|job| self.open_nodes(*job).contains(&node));
         // An extension follows the limit that it extends.
         let limits = jobs.flat_map(|job| self.changed_limit(job).into_iter().chain(self.extension(job)));

@@ -268,3 +268,26 @@ fn a_start_is_taken_back_if_the_node_that_frees_its_power_goes_away() {
     assert_eq!(words(&bench.orders(second)), ["Drop"]);
     assert_eq!(bench.jobs()[1].state, JobState::Waiting, "job 1 may still draw its power");
 }
+
+#[test]
+fn only_the_answer_to_the_last_order_confirms_a_suspension() {
+    let (mut bench, first, job) = running(false);
+    let second = bench.node("n2");
+    bench.orders(second);
+    let (suspend, resume) = (Change::SuspendJobs(vec![job]), Change::ResumeJobs(vec![job]));
+    for change_to in [suspend.clone(), resume, suspend] {
+        assert_eq!(change(&mut bench, 0, change_to), Ok(Answer::Done));
+    }
+    assert_eq!(words(&bench.orders(first)), ["Suspend", "Resume", "Suspend"]);
+    limit(&mut bench, 90);
+    let client = bench.client(7);
+    bench.say(client, exec_with(2, |exec| exec.launch.io = Io::Detached));
+    assert_eq!(words(&bench.orders(second)), ["DoExec"]);
+    bench.report(second, NodeToMaster::JobAck { job: JobId(2), attempt: Attempt(1) });
+    for paused in [true, false] {
+        bench.report(first, NodeToMaster::Paused { job, attempt: Attempt(1), paused });
+        assert_eq!(bench.orders(second), [], "job 1 goes on before it is suspended again");
+    }
+    bench.report(first, NodeToMaster::Paused { job, attempt: Attempt(1), paused: true });
+    assert_eq!(words(&bench.orders(second)), ["Go"]);
+}
