@@ -307,6 +307,8 @@ impl Controller {
         orders.extend(self.old_attempts(node, &attempts));
         orders.extend(self.owner_order(node));
         orders.extend(self.steering(node));
+        // Jobs that go on, or begin now, do so under their caps.
+        orders.splice(0..0, self.caps_of(node));
         self.after(After::Welcome(Box::new(Welcome { peer, node, orders, attempts })));
     }
 

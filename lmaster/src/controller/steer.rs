@@ -21,7 +21,7 @@ impl Controller {
     }
 
     /// Returns the caps of a node, if it ever had any.
-    fn caps_of(&self, node: NodeId) -> Option<MasterToNode> {
+    pub(super) fn caps_of(&self, node: NodeId) -> Option<MasterToNode> {
         let (generation, caps) = self.tx.core.node(node)?.caps();
         (generation > 0).then_some(MasterToNode::Caps { generation, caps })
     }
@@ -42,7 +42,7 @@ impl Controller {
         own.unwrap_or(self.tx.settings.kill_grace)
     }
 
-    /// Returns the orders that are repeated to a registering node.
+    /// Returns the orders about suspension and time limits that are repeated to a registering node.
     pub(super) fn steering(&mut self, node: NodeId) -> Vec<MasterToNode> {
         // A node suspends jobs for its owner by itself. A master that was killed at that time may not have heard of it.
         let has_owner = self.owner_rules(node).is_some();
@@ -61,7 +61,7 @@ impl Controller {
         let jobs = self.tx.core.jobs_on(node).into_iter().filter(|job| self.open_nodes(*job).contains(&node));
         // An extension follows the limit that it extends.
         let limits = jobs.flat_map(|job| self.changed_limit(job).into_iter().chain(self.extension(job)));
-        self.caps_of(node).into_iter().chain(pauses).chain(limits).collect()
+        pauses.into_iter().chain(limits).collect()
     }
 
     /// Handles a node's report on its caps.

@@ -1,11 +1,12 @@
 //! Lost nodes: unreachable for so long that their jobs count as ended without a report. The draw of those jobs is
-//! *held*: it stays part of the believed draw until it is known to have ended. If caps divide the upper limit, the
-//! nameplates of its units count, because a node does not keep caps for longer without a master.
+//! *held*: it stays part of the believed draw until it is known to have ended. Caps count as lifted, because a node does
+//! not keep them for longer without a master. If caps divide the upper limit, or the node has not confirmed that it
+//! suspended a job, the nameplates of its units count.
 
 use limo_model::{Attempt, JobId, NodeId, NodeSpec, Part, Power, Time};
 
 use super::nodes::{renew, settle_cluster};
-use super::sleep;
+use super::{sleep, steer};
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::state::{Assignment, Held};
@@ -32,6 +33,7 @@ pub(super) fn lost(cluster: &mut Cluster, now: Time, id: NodeId) -> Result<(), R
     if !node.held.is_empty() {
         cluster.index.held.insert(id);
     }
+    steer::lifted(cluster, now, id);
     Ok(())
 }
 
@@ -63,9 +65,8 @@ pub(super) fn hold(
                 cluster.index.held.remove(&id);
             }
         } else if let Some(held) = node.held.iter_mut().find(|held| is_this(held)) {
-            // Without a master the node lifts its caps after a while.
-            let is_capped = divides || node.caps.limits.iter().any(Option::is_some);
-            let most = if is_capped || unfollowed { nameplate_of(&node.spec, assignment, id) } else { Power::ZERO };
+            // Profiles count less than caps, which are lifted by now.
+            let most = if divides || unfollowed { nameplate_of(&node.spec, assignment, id) } else { Power::ZERO };
             let draw = assignment.draw_on(id).max(most);
             cluster.index.active_draw += draw - held.draw;
             cluster.books.active += draw - held.draw;

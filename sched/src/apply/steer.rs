@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use limo_model::{Attempt, Causes, JobId, NodeId, Power, Span, StopReason, Time, UnitId};
 
-use super::awaits;
 use super::jobs::with_times;
 use super::nodes::{charge, judge_caps, renew, settle_cluster};
+use super::{awaits, sleep};
 use crate::cluster::Cluster;
 use crate::facts::{Expected, draw_at, expected_of_units};
 use crate::refused::Refused;
@@ -36,6 +36,17 @@ pub(crate) fn hold_at(cluster: &mut Cluster, now: Time, nodes: &NodeCaps) -> Vec
     }
     follow_caps(cluster, now, nodes);
     generations
+}
+
+/// Expects a lost node to have lifted its caps: it does so after a while without a master.
+pub(super) fn lifted(cluster: &mut Cluster, now: Time, id: NodeId) {
+    let Some(node) = cluster.state.node_mut(id).filter(|node| node.caps.limits.iter().any(Option::is_some)) else {
+        return;
+    };
+    node.caps.generation += 1;
+    node.caps.unconfirmed = false;
+    follow_caps(cluster, now, &NodeCaps::from([(id, Vec::new())]));
+    confirmed(cluster, id, |change| matches!(change, Change::Caps(_)));
 }
 
 /// Records the caps that nodes hold from now on.
@@ -100,6 +111,8 @@ pub(super) fn set_draw(
     why: Option<Change>,
 ) {
     settle_cluster(cluster, now);
+    let assigned = cluster.state.jobs.get(id).and_then(|job| job.assignment());
+    let is_released = assigned.is_some_and(|of| of.after.is_empty() && !sleep::wakes(&cluster.state, &of.placement));
     let Some(job) = cluster.state.jobs.get_mut(id) else { return };
     spend(job, now);
     let seen = job.running().map(|running| running.seen_on.clone()).unwrap_or_default();
@@ -107,6 +120,8 @@ pub(super) fn set_draw(
     let before: Vec<(UnitId, Power)> = assignment.draw_by_unit().collect();
     let is_sole = before.len() == 1;
     let (attempt, is_drawing) = (assignment.attempt, assignment.pending.is_zero());
+    // A released start may draw power before its node has reported it.
+    let may_draw = is_drawing || is_released;
     let hidden_since = std::mem::replace(&mut assignment.hidden_since, now);
     (assignment.draw, assignment.shares) = (draw, shares);
     let after: Vec<Power> = assignment.draw_by_unit().map(|(_, draw)| draw).collect();
@@ -116,7 +131,7 @@ pub(super) fn set_draw(
     }
     for ((unit, before), after) in before.into_iter().zip(after) {
         let more = after - before;
-        if is_drawing {
+        if may_draw {
             let generation = cluster.state.node(unit.node).map_or(0, |node| node.caps.generation);
             match why {
                 None => {}
@@ -136,7 +151,8 @@ pub(super) fn set_draw(
             }
             cluster.index.unseen.insert(unit.node);
             if let Some(reading) = &mut node.reading {
-                reading.draw = (reading.draw + more).max(Power::ZERO);
+                // It may contain only a part of the job's draw.
+                reading.draw = (reading.draw + more).max(node.spec.idle.min(reading.draw));
             }
         }
         renew(cluster, unit.node, now);
