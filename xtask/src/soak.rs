@@ -7,7 +7,8 @@ use anyhow::{Context, Result, ensure};
 use crate::workspace::cargo;
 
 /// The tests that run worlds.
-const TESTS: [&str; 5] = ["chaos::no_job", "chaos::whatever", "chaos::owners", "chaos::sleepers", "chaos::talkers"];
+const TESTS: [&str; 6] =
+    ["chaos::no_job", "chaos::whatever", "chaos::owners", "chaos::sleepers", "chaos::talkers", "chaos::power"];
 
 #[derive(clap::Args)]
 pub struct Arguments {

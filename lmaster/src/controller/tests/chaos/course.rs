@@ -152,7 +152,7 @@ fn a_seed_gives_the_same_world_again() {
             digests.insert(first);
         }
     }
-    assert_eq!(digests.len(), 25, "different worlds have different messages");
+    assert_eq!(digests.len(), 30, "different worlds have different messages");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The end of a world: faults and obstacles cease, and all accepted jobs end as they should.
 
-use limo_model::{Became, Condition, Curve, Dependency, JobEnd, StopReason};
-use limo_proto::{Change, JobState, UsersChange};
+use limo_model::{Became, Condition, Dependency, JobEnd, StopReason};
+use limo_proto::{Change, JobState};
 
 use super::*;
 
@@ -109,22 +109,13 @@ impl World {
         let held: Vec<JobId> = core.jobs().filter(|(_, job)| job.held.is_some()).map(|(id, _)| id).collect();
         let paused = |job: &limo_sched::Job| job.causes().is_some_and(|causes| causes.by().is_some());
         let paused: Vec<JobId> = core.jobs().filter(|(_, job)| paused(job)).map(|(id, _)| id).collect();
-        let drained = core.known_nodes().filter(|node| node.drained().is_some());
-        let drained: Vec<String> = drained.map(|node| node.spec().name.clone()).collect();
-        let limits = vec![limo_model::QuotaLimit::None];
         for job in held {
             self.operator(Change::Release(vec![job]));
         }
         for job in paused {
             self.operator(Change::ResumeJobs(vec![job]));
         }
-        self.operator(Change::Resume { nodes: drained });
-        self.operator(Change::Limits(Curve::constant(Band::UNLIMITED)));
-        self.operator(Change::Prices(None));
-        self.operator(Change::Policy { preset: self.preset, parts: Vec::new() });
-        for user in [None, Some("user7".to_owned())] {
-            self.operator(Change::Users(UsersChange::Quota { user, limits: limits.clone() }));
-        }
+        self.lift_restrictions();
     }
 
     /// Returns the number and the submission of a job, or of its array, once it is on disk.

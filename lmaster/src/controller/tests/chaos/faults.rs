@@ -13,7 +13,7 @@ use crate::controller::faults::{self as of_master, Fault as OfMaster};
 const SEEDS: u64 = 400;
 
 /// Each fault, and the messages of worlds that find it.
-const FAULTS: [(Injected, &[&str]); 36] = [
+const FAULTS: [(Injected, &[&str]); 38] = [
     (Injected::Node(OfNode::ToldBeforeDurable), &["recorded: None"]),
     (Injected::Node(OfNode::ForgottenEarly), &["does not come to an end", "was lost without need"]),
     (Injected::Node(OfNode::StartedAgain), &["is not counted", "is started twice"]),
@@ -32,6 +32,7 @@ const FAULTS: [(Injected, &[&str]); 36] = [
     (Injected::Node(OfNode::OwnerOverlooked), &["runs beside the owner"]),
     (Injected::Node(OfNode::OutputUnreported), &["does not come to an end"]),
     (Injected::Node(OfNode::ReasonUnbounded), &["has a reason of"]),
+    (Injected::Node(OfNode::CapsLifted), &["is believed"]),
     (Injected::Master(OfMaster::AnsweredEarly), &["does not come to an end"]),
     (Injected::Master(OfMaster::StopNotRepeated), &["does not come to an end"]),
     (Injected::Master(OfMaster::EndNotAcknowledged), &["does not come to an end"]),
@@ -51,7 +52,8 @@ const FAULTS: [(Injected, &[&str]); 36] = [
     (Injected::Master(OfMaster::AbsenceOverlooked), &["counts as lost too early"]),
     (Injected::Master(OfMaster::HeartbeatOff), &["does not come to an end"]),
     (Injected::Master(OfMaster::LimitIgnored), &["connections of one user"]),
-    (Injected::Master(OfMaster::CapsBelievedEarly), &["counts as capped"]),
+    (Injected::Master(OfMaster::CapsBelievedEarly), &["counts as capped", "is believed"]),
+    (Injected::Master(OfMaster::AnswersConfused), &["is believed"]),
     (Injected::EpochUnchecked, &["a submission became two jobs", "a number given twice", "ended twice"]),
 ];
 
@@ -89,9 +91,11 @@ impl Injected {
 
     /// Returns the kinds of worlds that are searched for it. A fault that few worlds find is looked for where they are.
     fn kinds(self) -> Vec<WorldKind> {
-        let [plain, wide, owners, sleepy, attached] = WorldKind::busy();
+        let [plain, wide, owners, sleepy, attached, capped] = WorldKind::busy();
         match self {
             Self::Node(OfNode::OutputUnreported) | Self::Master(OfMaster::WindowLost) => vec![attached],
+            Self::Node(OfNode::CapsKept | OfNode::CapsLifted) => vec![capped],
+            Self::Master(OfMaster::AnswersConfused) => vec![owners],
             Self::Node(OfNode::LossUntold | OfNode::LimitNotChanged) | Self::Master(OfMaster::CapsBelievedEarly) => {
                 vec![plain]
             }

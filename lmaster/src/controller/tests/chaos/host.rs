@@ -9,6 +9,7 @@ use limo_proto::DoExec;
 use limo_shepherd::{BootTime, Handle, Identity};
 
 use super::pipes::Pipes;
+use super::power::Shown;
 use super::shepherds::{Herd, Process};
 use super::*;
 
@@ -21,13 +22,17 @@ pub struct Machine {
     /// True if it can tell if its owner is there.
     pub has_owner: bool,
     pub may_sleep: bool,
+    pub has_meter: bool,
+    /// Time after which it removes its caps without a master.
+    pub cap_lease: Span,
 }
 
 pub struct Host {
     pub name: String,
     pub boot: u32,
-    /// Number of daemons that ran on the machine.
+    /// Number of daemons that ran on the machine, and the time at which the last one began.
     daemons: u8,
+    pub began: Time,
     node: Node,
     pub link: Option<PeerId>,
     /// True if the master knows the node on this connection.
@@ -56,6 +61,9 @@ pub struct Host {
     pub concluded: BTreeSet<Key>,
     /// Generation of the caps that are set.
     pub capped: Option<u64>,
+    /// Cap of its unit.
+    pub cap: Option<Power>,
+    pub shown: Shown,
     /// True if they were ordered on this connection. The next value is true if the node confirmed caps on it without reason.
     pub is_told_caps: bool,
     pub has_lied: bool,
@@ -92,9 +100,9 @@ fn node_of(name: &str, boot: u32, daemons: u8, (machine, now): (Machine, Time)) 
     let parts = Parts {
         spec: slave.spec,
         machine: None,
-        has_meter: false,
+        has_meter: machine.has_meter,
         may_cap: true,
-        cap_lease: CAP_LEASE,
+        cap_lease: machine.cap_lease,
         own_uid: None,
         user_rules: UserRules { root_jobs: true, min_uid: 0 },
         scripts: Scripts { prolog: true, epilog: true },
@@ -118,6 +126,7 @@ impl Host {
             name,
             boot: 0,
             daemons: 0,
+            began: now,
             link: None,
             introduced: false,
             records: BTreeMap::new(),
@@ -132,6 +141,8 @@ impl Host {
             prepared: BTreeSet::new(),
             concluded: BTreeSet::new(),
             capped: None,
+            cap: None,
+            shown: Shown::default(),
             is_told_caps: false,
             has_lied: false,
             silent_since: None,
@@ -206,15 +217,6 @@ impl Host {
         !self.later.is_empty()
     }
 
-    /// Returns true if a shepherd holds an attempt.
-    pub fn has_jobs(&self) -> bool {
-        !self.shepherds.is_empty()
-    }
-
-    pub fn has_suspended_jobs(&self) -> bool {
-        self.processes.values().any(|process| process.is_frozen)
-    }
-
     /// Returns true if the attempt's command may have run and its end is not on the disk.
     pub fn is_open(&self, key: Key) -> bool {
         self.records.get(&key).is_some_and(|found| found.released.is_some() && found.end.is_none())
@@ -226,10 +228,8 @@ impl World {
     pub fn begin_daemon(&mut self, index: usize) {
         let now = self.bench.now;
         let host = &mut self.hosts[index];
-        host.daemons += 1;
+        (host.daemons, host.began) = (host.daemons + 1, now);
         host.node = node_of(&host.name, host.boot, host.daemons, (host.machine, now));
-        // A daemon restores the values before the caps of an earlier one.
-        host.capped = None;
         (host.doomed, host.is_stuck) = (None, false);
         host.later.clear();
         host.writes.clear();
@@ -243,7 +243,8 @@ impl World {
             survivors.insert(herd.key, Survivor { handle, cookie: herd.cookie.clone(), resumed, streams });
         }
         let (found, abandoned) = (host.records.clone(), host.abandoned.clone());
-        let recovery = Recovery { found, survivors, abandoned, owner: host.owner.clone() };
+        let recovery =
+            Recovery { found, survivors, abandoned, owner: host.owner.clone(), capped: host.capped.is_some() };
         let mut told = Vec::new();
         for (&handle, herd) in &host.shepherds {
             let connected = host.connected(handle);
@@ -278,6 +279,7 @@ impl World {
         host.slumber = Slumber::Awake;
         host.records.retain(|_, _| self.dice.roll(2) == 0);
         host.processes.clear();
+        host.cap = None;
         host.pipes.clear();
         let ended = std::mem::take(&mut host.shepherds).into_values().map(|herd| herd.key);
         host.abandoned.extend(ended.filter(|_| self.dice.roll(2) == 0));
@@ -332,16 +334,9 @@ impl World {
             Deed::Order(order) => return self.ordered(index, order),
             Deed::Sweep { job, .. } => return self.soon(index, vec![Happened::Swept { job, left: 0 }]),
             Deed::Reach { job, .. } => return self.soon(index, vec![Happened::Reached { job }]),
-            Deed::SetCaps { generation, .. } => {
-                let failed = if self.rarely(4) { vec![(0, "no such file".into())] } else { Vec::new() };
-                let host = &mut self.hosts[index];
-                (host.capped, host.is_told_caps) = (Some(generation), host.link.is_some());
-                return self.soon(index, vec![Happened::Capped { generation, failed }]);
-            }
-            Deed::PutCapsBack => {
-                self.hosts[index].capped = None;
-                return self.soon(index, vec![Happened::CapsPutBack { complete: true }]);
-            }
+            Deed::SetCaps { generation, caps } => return self.sets_caps(index, generation, &caps),
+            Deed::ReadMeter => return self.reads_meter(index),
+            Deed::PutCapsBack => return self.puts_caps_back(index),
             Deed::Sleep => self.told_to_sleep(index),
             Deed::SendData(data) => self.sends(index, data),
             Deed::Stdin { job, bytes } => self.gives(index, job, &bytes),

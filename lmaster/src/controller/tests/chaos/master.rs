@@ -104,6 +104,8 @@ impl World {
         self.each_process_is_counted();
         self.no_node_is_lost_early();
         self.caps_are_not_believed_early();
+        self.the_draw_is_covered();
+        self.the_limit_is_held();
         let errors = self.errors.take();
         let own = errors.iter().find(|error| !EXPECTED.iter().any(|expected| error.starts_with(expected)));
         assert_eq!(own, None);

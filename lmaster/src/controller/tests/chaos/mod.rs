@@ -11,11 +11,13 @@ mod faults;
 mod host;
 mod master;
 mod nodes;
+mod operators;
 mod oracles;
 mod owners;
 mod panics;
 mod people;
 mod pipes;
+mod power;
 mod seen;
 mod shepherds;
 mod sleepers;
@@ -40,8 +42,6 @@ const STEPS: usize = 400;
 const BUSY_STEPS: usize = 600;
 const NODES: usize = 3;
 const LEASE: Span = Span::from_secs(2);
-/// Time after which a node without a master removes its caps.
-const CAP_LEASE: Span = Span::from_secs(2);
 
 /// Errors that a controller or a node may log in these worlds. Any other error is a fault.
 const EXPECTED: [&str; 13] = [
@@ -73,14 +73,23 @@ struct WorldKind {
     sleepy: bool,
     /// True if clients are attached to half of the jobs.
     attached: bool,
+    /// True if nodes have meters, and the upper limit is divided among them by caps.
+    capped: bool,
 }
 
 impl WorldKind {
-    /// Returns each kind with busy users. The last one has attached clients.
-    fn busy() -> [Self; 5] {
+    /// Returns each kind with busy users. The last two have attached clients, and caps.
+    fn busy() -> [Self; 6] {
         let busy = Self { busy: true, ..Self::default() };
         let wide = Self { wide: true, ..busy };
-        [busy, wide, Self { owners: true, ..busy }, Self { sleepy: true, ..wide }, Self { attached: true, ..wide }]
+        [
+            busy,
+            wide,
+            Self { owners: true, ..busy },
+            Self { sleepy: true, ..wide },
+            Self { attached: true, ..wide },
+            Self { capped: true, ..busy },
+        ]
     }
 }
 
@@ -94,6 +103,9 @@ struct World {
     owners: bool,
     sleepy: bool,
     attached: bool,
+    capped: bool,
+    /// True if a node ever confirmed caps without reason.
+    caps_are_unknown: bool,
     preset: Preset,
     stormy: bool,
     /// True if nodes reboot in the world. The next value is true once one has.
@@ -150,21 +162,33 @@ struct World {
     seen: Seen,
 }
 
+/// Returns true if nodes reboot in a world, where the leases of nodes are short.
+fn reboots(seed: u64) -> bool {
+    seed.is_multiple_of(2)
+}
+
 impl World {
-    fn new(seed: u64, WorldKind { wide, busy, owners, sleepy, attached }: WorldKind, errors: Errors) -> Self {
+    fn new(seed: u64, WorldKind { wide, busy, owners, sleepy, attached, capped }: WorldKind, errors: Errors) -> Self {
         let bench = Bench::new();
         let preset = match (wide, busy, seed % 3) {
             // Jobs start one by one, so that nodes may sleep.
-            _ if sleepy => Preset::Easy,
+            _ if sleepy || capped => Preset::Easy,
             (false, false, _) | (false, true, 0) => Preset::Fifo,
             (false, true, 1) => Preset::Limo,
+            (false, true, _) if !owners && seed.is_multiple_of(2) => Preset::Energybud,
             (true, true, 1) => Preset::Conservative,
             _ => Preset::Easy,
         };
         let mut world = Self {
             hosts: (0..NODES)
                 .map(|index| {
-                    Host::new(index, Machine { has_owner: owners && index == 0, may_sleep: sleepy }, bench.now)
+                    let machine = Machine {
+                        has_owner: owners && index == 0,
+                        may_sleep: sleepy,
+                        has_meter: capped,
+                        cap_lease: power::cap_lease(seed),
+                    };
+                    Host::new(index, machine, bench.now)
                 })
                 .collect(),
             bench,
@@ -175,9 +199,11 @@ impl World {
             owners,
             sleepy,
             attached,
+            capped,
+            caps_are_unknown: false,
             preset,
             stormy: seed.is_multiple_of(5),
-            reboots: seed.is_multiple_of(2),
+            reboots: reboots(seed),
             rebooted: false,
             dead: Vec::new(),
             callers: Callers::default(),
@@ -212,7 +238,10 @@ impl World {
         };
         world.configure();
         world.arrive();
-        world.operator(Change::Policy { preset, parts: Vec::new() });
+        world.set_policy();
+        if capped {
+            world.operator(Change::Limits(limo_model::Curve::constant(power::narrow())));
+        }
         world.slow_down();
         if busy && seed.is_multiple_of(4) {
             world.hosts[0].keep_foreign(2);
@@ -281,6 +310,9 @@ impl World {
             99..100 if self.rarely(2) => self.crowd(),
             _ => {
                 let pauses: &[i64] = if self.busy { &[10, 10, 10, 10, 300, 300, 2_500] } else { &[10, 300, 2_500] };
+                if self.capped && self.rarely(20) {
+                    return self.wait_long();
+                }
                 let pause = pauses[self.dice.roll(pauses.len())];
                 self.pass(Span::from_ms(pause));
             }
@@ -298,6 +330,14 @@ impl World {
             self.elapse(piece, true);
             self.look();
             left = left - piece;
+        }
+    }
+
+    /// Lets so much time pass that leases of caps end. The disk of the master works.
+    fn wait_long(&mut self) {
+        for _ in 0..50 {
+            self.pass(Span::from_ms(500));
+            self.commit();
         }
     }
 

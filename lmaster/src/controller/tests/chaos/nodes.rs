@@ -36,6 +36,7 @@ impl World {
         self.bench.input(Input::NodeConnected(peer));
         let host = &mut self.hosts[node];
         (host.link, host.is_told_caps, host.has_lied) = (Some(peer), false, false);
+        host.shown.connected(host.draw_of_jobs());
         let (journal, epoch) = (self.bench.disk.journal, limo_model::Epoch(self.bench.disk.generation));
         self.happens(node, Happened::Connected(Identity { journal, epoch, ..Identity::default() }));
     }
@@ -77,6 +78,9 @@ impl World {
         }
         let message = self.across(message);
         let host = &mut self.hosts[node];
+        if let (NodeToMaster::Reading(_), Some(_)) = (&message, host.link) {
+            host.shown.sent(host.draw_of_jobs());
+        }
         if host.link.is_some() {
             host.out.push_back(Frame::Message(message));
         }
@@ -121,6 +125,9 @@ impl World {
         // A registration arrives completely, so that the worlds test the events after it.
         let registers = matches!(message, NodeToMaster::NewSlave(_));
         host.introduced |= registers;
+        if let NodeToMaster::Reading(_) = message {
+            host.shown.heard();
+        }
         let rest = if registers { std::mem::take(&mut host.out) } else { VecDeque::new() };
         if let NodeToMaster::JobAck { job, attempt } = message {
             self.acknowledges(peer, (job, attempt));
@@ -259,8 +266,9 @@ impl World {
                     _ => NodeToMaster::Paused { job, attempt, paused: true },
                 }
             }
-            (_, 1) => {
+            (_, 1) if !self.capped => {
                 self.hosts[node].has_lied = true;
+                self.caps_are_unknown = true;
                 NodeToMaster::Capped { generation: self.dice.roll(5) as u64, failed: limo_proto::List::default() }
             }
             (len, _) => self.hosts[whose].said[self.dice.roll(len)].clone(),

@@ -22,7 +22,8 @@ impl World {
         if host.is_behind() {
             return;
         }
-        let without_master = silent.is_some_and(|silent| silent >= CAP_LEASE);
+        let without_master =
+            silent.is_some_and(|silent| silent.min(self.bench.now - host.began) >= host.machine.cap_lease);
         assert!(!without_master || host.capped.is_none(), "the caps of {} outlive their lease", host.name);
         let is_in_use = host.machine.has_owner && host.owner.is_there && host.owner.evict_after.is_some();
         let runs = host.processes.values().find(|process| !process.is_frozen && !process.is_told_to_stop);

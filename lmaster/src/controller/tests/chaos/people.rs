@@ -1,9 +1,7 @@
 //! The users of a world: their submissions, and their actions at any moment.
 
-use limo_model::{
-    Allowance, Condition, Conditions, Curve, Dependency, Energy, Price, QuotaLimit, Spread, Tasks, WhenUsed,
-};
-use limo_proto::{Array, Change, Parallel, Selector, Undo, UsersChange};
+use limo_model::{Allowance, Condition, Conditions, Dependency, Energy, Spread, Tasks, WhenUsed};
+use limo_proto::{Array, Change, Parallel, Selector, Undo};
 use limo_sched::{Assignment, Phase};
 
 use super::*;
@@ -149,8 +147,10 @@ impl World {
             60..65 => self.set_quota(),
             65..73 => self.drain_or_resume(),
             73..79 => self.set_limits(),
-            79..88 => self.suspend_or_resume(),
-            88..92 => self.look_around(),
+            79..87 => self.suspend_or_resume(),
+            87..88 => self.set_budget(),
+            88..90 => self.look_around(),
+            90..92 => self.reserve(),
             92..96 => {
                 // This may resume a node that was given up.
                 self.switch_on_given_up();
@@ -163,25 +163,6 @@ impl World {
                 self.operator(Change::RemoveNodes(vec![format!("n{node}")]));
             }
         }
-    }
-
-    pub fn operator(&mut self, change: Change) {
-        let what = match &change {
-            Change::Priority { .. } => "priority",
-            Change::TimeLimit { .. } => "time limit",
-            Change::Users(_) => "quota",
-            Change::Drain { .. } => "drain",
-            Change::Resume { .. } => "resume",
-            Change::Limits(_) => "limits",
-            Change::Prices(_) => "prices",
-            Change::Undo(_) => "undo",
-            Change::RemoveNodes(_) => "removal of a node",
-            _ => "another change",
-        };
-        if !self.healed {
-            self.seen.saw(what);
-        }
-        self.bench.say(self.root, ClientToMaster::ChangeConf(Box::new(change)));
     }
 
     fn user(&mut self, change: Change) {
@@ -298,38 +279,6 @@ impl World {
         match self.dice.roll(4) {
             0 => self.operator(change),
             _ => self.user(change),
-        }
-    }
-
-    fn set_quota(&mut self) {
-        let limit = match self.dice.roll(8) {
-            0..3 => QuotaLimit::None,
-            3 => QuotaLimit::Cores(Some(1 + self.dice.roll(3) as u32)),
-            4 => QuotaLimit::Submitted(Some(20 + self.dice.roll(30) as u32)),
-            _ => QuotaLimit::Jobs(Some(self.dice.roll(3) as u32)),
-        };
-        let user = (self.dice.roll(2) == 0).then(|| "user7".to_owned());
-        self.operator(Change::Users(UsersChange::Quota { user, limits: vec![limit] }));
-    }
-
-    fn drain_or_resume(&mut self) {
-        let nodes = vec![format!("n{}", self.dice.roll(NODES))];
-        match self.dice.roll(4) {
-            0 => self.operator(Change::Drain { nodes, reason: "fans".into() }),
-            _ => {
-                self.switch_on_given_up();
-                self.operator(Change::Resume { nodes });
-            }
-        }
-    }
-
-    fn set_limits(&mut self) {
-        let band = |high| Band::new(Power::ZERO, Power::from_watts(high)).expect("a band");
-        match self.dice.roll(6) {
-            0 => self.operator(Change::Prices(Some(Curve::constant(Price::from_milli_per_mwh(80_000))))),
-            1 => self.operator(Change::Prices(None)),
-            2 => self.operator(Change::Limits(Curve::constant(Band::UNLIMITED))),
-            roll => self.operator(Change::Limits(Curve::constant(band([40, 100, 150][roll - 3])))),
         }
     }
 

@@ -53,6 +53,17 @@ pub struct Process {
     pub is_frozen: bool,
 }
 
+impl Host {
+    /// Returns true if a shepherd holds an attempt.
+    pub fn has_jobs(&self) -> bool {
+        !self.shepherds.is_empty()
+    }
+
+    pub fn has_suspended_jobs(&self) -> bool {
+        self.processes.values().any(|process| process.is_frozen)
+    }
+}
+
 impl World {
     /// Kills a shepherd with `kill -9`: its job is lost, and no other one. The daemon may be killed with it.
     pub fn kill_shepherd(&mut self, index: usize, and_daemon: bool) {
