@@ -21,8 +21,8 @@ const FILE: &str = "caps.json";
 /// Keeper that one thread at a time uses, beside the loop.
 pub type Shared = Arc<Mutex<Keeper>>;
 
-/// Goes on under the caps of an earlier daemon, as far as the settings have the same, and writes the caps of its units into `spec`. Returns `None`
-/// if the original values are unknown: then nothing may be capped.
+/// Goes on under the caps of an earlier daemon, as far as the settings have the same, and writes the caps of its units into
+/// `spec`. Returns `None` if the original values are unknown: then nothing may be capped.
 pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Shared> {
     for unit in settings.caps.keys().filter(|unit| spec.unit(unit).is_none()) {
         let units: Vec<&str> = spec.units.iter().map(|unit| unit.name.as_str()).collect();

@@ -65,7 +65,7 @@ pub(super) fn hold(
                 cluster.index.held.remove(&id);
             }
         } else if let Some(held) = node.held.iter_mut().find(|held| is_this(held)) {
-            // Profiles count less than caps, which are lifted by now.
+            // A meter may have shown less, under a cap that is lifted; and an order to suspend may not have arrived.
             let most = if divides || unfollowed { nameplate_of(&node.spec, assignment, id) } else { Power::ZERO };
             let draw = assignment.draw_on(id).max(most);
             cluster.index.active_draw += draw - held.draw;

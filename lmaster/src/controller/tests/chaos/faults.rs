@@ -32,7 +32,7 @@ const FAULTS: [(Injected, &[&str]); 38] = [
     (Injected::Node(OfNode::OwnerOverlooked), &["runs beside the owner"]),
     (Injected::Node(OfNode::OutputUnreported), &["does not come to an end"]),
     (Injected::Node(OfNode::ReasonUnbounded), &["has a reason of"]),
-    (Injected::Node(OfNode::CapsLifted), &["is believed"]),
+    (Injected::Node(OfNode::CapsLifted), &["are lifted while a job runs"]),
     (Injected::Master(OfMaster::AnsweredEarly), &["does not come to an end"]),
     (Injected::Master(OfMaster::StopNotRepeated), &["does not come to an end"]),
     (Injected::Master(OfMaster::EndNotAcknowledged), &["does not come to an end"]),

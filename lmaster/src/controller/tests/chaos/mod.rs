@@ -333,14 +333,6 @@ impl World {
         }
     }
 
-    /// Lets so much time pass that leases of caps end. The disk of the master works.
-    fn wait_long(&mut self) {
-        for _ in 0..50 {
-            self.pass(Span::from_ms(500));
-            self.commit();
-        }
-    }
-
     /// Lets time pass, then the master takes a step.
     fn elapse(&mut self, span: Span, master_runs: bool) {
         // Deadlines that wait for a commit do not fire, because the disk is slow.

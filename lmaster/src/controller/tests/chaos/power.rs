@@ -7,7 +7,7 @@ use super::host::{Host, node_moment};
 use super::shepherds::Process;
 use super::*;
 
-/// Events that must happen in worlds with caps, each with its least count: a third of the count when this was written.
+/// Events that must happen in worlds with caps, each with its least count.
 const EVENTS: [(&str, u32); 2] = [("capped", 12), ("a limit that is held by caps", 12)];
 
 /// Draw of a machine without jobs.
@@ -30,10 +30,11 @@ pub fn narrow() -> Band {
     Band::new(Power::ZERO, Power::from_watts(80)).expect("a band")
 }
 
-/// Returns the draw of a command without a cap: the nameplate of its unit, which the master expects, or less.
-fn wants(process: &Process) -> Power {
+/// Returns the draw of a command without a cap: the nameplate of its unit, which the master expects, or less on a machine
+/// with a meter.
+fn wants(process: &Process, machine: Machine) -> Power {
     let (job, _) = process.key;
-    Power::from_watts(if job.0.is_multiple_of(3) { 35 } else { 60 })
+    Power::from_watts(if machine.has_meter && job.0.is_multiple_of(3) { 35 } else { 60 })
 }
 
 /// The readings of a node. The first one after a start, or after caps have risen, shows only a part of the new draw, so a
@@ -77,11 +78,23 @@ impl Host {
     /// Returns the draw of its commands. A stopped one draws nothing.
     pub fn draw_of_jobs(&self) -> Power {
         let run = self.processes.values().filter(|process| !process.is_frozen);
-        run.map(|process| self.cap.map_or(wants(process), |cap| cap.min(wants(process)))).sum()
+        run.map(|process| wants(process, self.machine).min(self.cap.unwrap_or(Power::MAX))).sum()
+    }
+
+    fn wants(&self) -> Power {
+        self.processes.values().map(|process| wants(process, self.machine)).sum()
     }
 }
 
 impl World {
+    /// Lets so much time pass that leases of caps end. The disk of the master works.
+    pub fn wait_long(&mut self) {
+        for _ in 0..50 {
+            self.pass(Span::from_ms(500));
+            self.commit();
+        }
+    }
+
     /// Sets the cap of a unit, which may fail.
     pub fn sets_caps(&mut self, index: usize, generation: u64, caps: &[Option<Power>]) -> Vec<Happened> {
         // A node whose caps fail gets no more jobs if caps divide the limit.
@@ -93,8 +106,12 @@ impl World {
         self.soon(index, vec![Happened::Capped { generation, failed }])
     }
 
+    /// Lifts the caps of a machine, whose jobs keep them until the lease ends.
     pub fn puts_caps_back(&mut self, index: usize) -> Vec<Happened> {
+        let now = self.bench.now;
         let host = &mut self.hosts[index];
+        let is_over = host.silent_since.is_some_and(|since| now - since.max(host.began) >= host.machine.cap_lease);
+        assert!(is_over || host.processes.is_empty(), "the caps of {} are lifted while a job runs", host.name);
         (host.capped, host.cap) = (None, None);
         self.soon(index, vec![Happened::CapsPutBack { complete: true }])
     }
@@ -144,7 +161,7 @@ impl World {
         let lowest: Power = core.jobs().filter(|(_, job)| job.assignment().is_some()).map(|_| LOWEST).sum();
         let (high, draw) = (view.band().high(), core.sums().drawn());
         assert!(draw <= high.max(idle + lowest), "{draw} is believed, above the limit of {high}");
-        let wanted: Power = self.hosts.iter().flat_map(|host| host.processes.values()).map(wants).sum();
+        let wanted: Power = self.hosts.iter().map(Host::wants).sum();
         if draw <= high && idle + wanted > high {
             self.seen.saw("a limit that is held by caps");
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Events that must happen in busy worlds, each with its least count: a third of the count when this was written.
-pub const BUSY: [(&str, u32); 45] = [
+pub const BUSY: [(&str, u32); 47] = [
     ("a master that does not run", 300),
     ("kill of a node's daemon", 60),
     ("kill of a shepherd", 1),
@@ -49,6 +49,8 @@ pub const BUSY: [(&str, u32); 45] = [
     ("a clock that is set", 100),
     ("removal of a node", 150),
     ("undo", 120),
+    ("reservation", 60),
+    ("budget", 40),
 ];
 
 #[derive(Debug, Default)]
