@@ -50,7 +50,7 @@ pub fn open(settings: &Settings, site: &Site, spec: &mut NodeSpec) -> Option<Sha
     Some(Arc::new(Mutex::new(keeper)))
 }
 
-/// Returns true if any cap may be set.
+/// Returns true if caps of an earlier daemon may still be set.
 pub fn is_capping(keeper: &Shared) -> bool {
     keeper.lock().unwrap_or_else(PoisonError::into_inner).is_capping()
 }

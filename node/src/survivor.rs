@@ -21,7 +21,7 @@ pub struct Recovery {
     pub abandoned: BTreeSet<(JobId, Attempt)>,
     /// State of the owner.
     pub owner: OwnerRecord,
-    /// True if caps may be set.
+    /// True if caps of the earlier daemon may still be set.
     pub capped: bool,
 }
 

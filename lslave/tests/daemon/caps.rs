@@ -231,7 +231,7 @@ async fn jobs_keep_their_caps_while_no_daemon_runs() {
     assert!(is_original(&tree) && !daemon.path("state/caps.json").exists());
 }
 
-/// The job ends while no daemon runs, or the master does not return.
+/// First no job goes on, then one does, but no master returns.
 #[tokio::test]
 async fn a_daemon_lifts_the_caps_of_an_earlier_one_without_jobs_or_a_master() {
     let (master, tree) = (Master::new().await, processor());

@@ -125,13 +125,14 @@ impl World {
     /// Checks that the believed draw, with that of orders that may not have been followed yet, covers the draw of all
     /// commands.
     pub fn the_draw_is_covered(&mut self) {
+        // This also follows the draws, so it comes first.
         let draw: Power = self.hosts.iter_mut().map(Host::known_draw).sum();
         if self.caps_are_unknown {
             return;
         }
         let core = &self.bench.controller.tx.core;
         let view = core.view(self.bench.now);
-        // A reading contains the jobs.
+        // A reading contains the jobs, so only the idle draw of a node with a meter is not theirs.
         let without_jobs = |node: &limo_sched::Node| match self.capped {
             true => node.spec().idle,
             false => core.draw_with(node.id(), &[]) - node.held_draw(),
