@@ -97,27 +97,6 @@ impl Controller {
         self.assignment(job, attempt).is_some_and(|assignment| place_of(assignment, node).is_some())
     }
 
-    /// Returns true if an assigned job must not run before other nodes, or its own, confirm an order.
-    pub(super) fn is_awaiting(&self, job: JobId) -> bool {
-        self.tx.core.job(job).is_some_and(limo_sched::Job::is_awaiting)
-    }
-
-    /// Releases an attempt whose last confirmation is on disk, on the nodes that hold it.
-    pub(super) fn confirmed(&mut self, job: JobId, attempt: Attempt) {
-        let Some(Assignment { stop: None, .. }) = self.assignment(job, attempt).filter(|_| self.is_starting(job))
-        else {
-            return;
-        };
-        if self.is_multi_node(job) {
-            return self.release_parts(job, attempt);
-        }
-        for node in self.open_nodes(job) {
-            if let Some(peer) = self.link(node).filter(|_| self.assignments.is_part_held(job, attempt, node)) {
-                self.send_go(peer, job, attempt);
-            }
-        }
-    }
-
     pub(super) fn is_starting(&self, job: JobId) -> bool {
         self.tx.core.job(job).is_some_and(|job| matches!(job.phase, Phase::Starting(_)))
     }
@@ -192,7 +171,7 @@ impl Controller {
         }
     }
 
-    fn send_go(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
+    pub(super) fn send_go(&mut self, peer: PeerId, job: JobId, attempt: Attempt) {
         self.assignments.release(job, attempt);
         let order = self.go(job, attempt);
         self.tell_node(peer, order);
@@ -215,7 +194,7 @@ impl Controller {
                 self.assignments.part_held(job, attempt, node);
                 self.release_parts(job, attempt);
             }
-            Some(Assignment { stop: None, .. }) if asked && self.is_awaiting(job) => {
+            Some(Assignment { stop: None, .. }) if asked && self.is_held_back(job) => {
                 self.assignments.part_held(job, attempt, node);
             }
             Some(Assignment { stop: None, .. }) if asked => self.send_go(peer, job, attempt),

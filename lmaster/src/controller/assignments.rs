@@ -52,6 +52,8 @@ pub(super) struct Assignments {
     /// Jobs that have reached their time limits, with the time at which the master stops them if their nodes have
     /// not.
     late: BTreeMap<JobId, (Attempt, Time)>,
+    /// Starts whose last confirmation is being written to the disk.
+    confirming: BTreeSet<JobId>,
     /// Progress of the start of each multi-node job, and of suspensions.
     gathered: BTreeMap<JobId, Gathered>,
 }
@@ -209,6 +211,21 @@ impl Assignments {
         !gathered.begun.is_empty() && nodes.iter().all(|node| gathered.begun.contains(node))
     }
 
+    /// Records that the last confirmations of these starts are being written.
+    pub(super) fn confirm(&mut self, jobs: impl Iterator<Item = JobId>) {
+        self.confirming.extend(jobs);
+    }
+
+    /// Records that the last confirmation of a start is on disk.
+    pub(super) fn confirmed(&mut self, job: JobId) {
+        self.confirming.remove(&job);
+    }
+
+    /// Returns true if the last confirmation of a start is being written.
+    pub(super) fn is_confirming(&self, job: JobId) -> bool {
+        self.confirming.contains(&job)
+    }
+
     /// Counts an order to stop or continue the processes of an attempt on a node.
     pub(super) fn asked_to_pause(&mut self, (job, attempt): (JobId, Attempt), node: NodeId) {
         *self.gathered(job, attempt).unanswered.entry(node).or_default() += 1;
@@ -296,6 +313,7 @@ impl Assignments {
     /// Goes back to the state on disk. Reports of connected nodes are kept.
     pub(super) fn roll_back(&mut self) {
         self.awaited.clear();
+        self.confirming.clear();
         self.late.clear();
     }
 
@@ -307,7 +325,7 @@ impl Assignments {
     /// Returns the number of all entries.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.released.len() + self.awaited.len() + self.late.len() + self.gathered.len()
+        self.released.len() + self.awaited.len() + self.late.len() + self.confirming.len() + self.gathered.len()
     }
 
     #[cfg(test)]

@@ -215,6 +215,10 @@ impl Controller {
             // The node itself warns the job. No job of a cluster is malleable.
             Command::Signal { .. } | Command::Resize { .. } => None,
         };
+        self.assignments.confirm(round.commands.iter().filter_map(|command| match command {
+            Command::Release { job, .. } => Some(*job),
+            _ => None,
+        }));
         for after in round.commands.iter().filter_map(command) {
             self.tx.commits.batch().gate(after);
         }

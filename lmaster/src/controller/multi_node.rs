@@ -131,7 +131,7 @@ impl Controller {
         else {
             return;
         };
-        if self.is_doomed(job) || self.is_awaiting(job) {
+        if self.is_doomed(job) || self.is_held_back(job) {
             return;
         }
         let nodes = nodes_of(assignment);

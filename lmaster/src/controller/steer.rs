@@ -1,9 +1,9 @@
 //! Orders about running jobs: caps and suspension. They are sent once they are durable. They are repeated when a node
-//! registers, because messages before its connection broke may be lost.
+//! registers, because messages before its connection broke may be lost. Starts wait for their confirmations.
 
 use limo_model::{Attempt, JobId, NodeId, Span};
 use limo_proto::{FAILED_CAPS, List, MasterToNode, Text};
-use limo_sched::{Event, Phase};
+use limo_sched::{Assignment, Event, Phase};
 
 use super::{Controller, Fault, PeerId, faults};
 
@@ -76,6 +76,33 @@ impl Controller {
         }
         let failed = failed.into_iter().map(|(unit, _)| unit).collect();
         self.tx.must(Event::Capped { node, generation, failed });
+    }
+
+    /// Returns true if an assigned job must not run before other nodes, or its own, confirm an order.
+    pub(super) fn is_awaiting(&self, job: JobId) -> bool {
+        self.tx.core.is_awaiting(job)
+    }
+
+    /// Returns true if it must not run before these confirmations are on disk.
+    pub(super) fn is_held_back(&self, job: JobId) -> bool {
+        self.is_awaiting(job) || self.assignments.is_confirming(job)
+    }
+
+    /// Releases an attempt whose last confirmation is on disk, on the nodes that hold it.
+    pub(super) fn confirmed(&mut self, job: JobId, attempt: Attempt) {
+        self.assignments.confirmed(job);
+        let Some(Assignment { stop: None, .. }) = self.assignment(job, attempt).filter(|_| self.is_starting(job))
+        else {
+            return;
+        };
+        if self.is_multi_node(job) {
+            return self.release_parts(job, attempt);
+        }
+        for node in self.open_nodes(job) {
+            if let Some(peer) = self.link(node).filter(|_| self.assignments.is_part_held(job, attempt, node)) {
+                self.send_go(peer, job, attempt);
+            }
+        }
     }
 
     /// Handles a node's report that a job is suspended or continues.

@@ -11,6 +11,11 @@ impl Core {
         self.cluster.state.jobs.get(job).map(Box::as_ref).or_else(|| self.cluster.state.steps.get(job))
     }
 
+    /// Returns true if an assigned job must not run before its [`Command::Release`](crate::Command::Release).
+    pub fn is_awaiting(&self, job: JobId) -> bool {
+        self.cluster.state.to_release.contains(job) || self.job(job).is_some_and(Job::is_awaiting)
+    }
+
     /// Returns the jobs that are not over, in order of submission.
     pub fn jobs(&self) -> impl Iterator<Item = (JobId, &Job)> {
         self.jobs_from(JobId(0))

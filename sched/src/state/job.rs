@@ -239,7 +239,7 @@ impl Job {
     }
 
     /// Returns true if it is assigned and must not run before a confirmation.
-    pub fn is_awaiting(&self) -> bool {
+    pub(crate) fn is_awaiting(&self) -> bool {
         let awaits = |assignment: &Assignment| !assignment.after.is_empty() && assignment.stop.is_none();
         matches!(&self.phase, Phase::Starting(assignment) if awaits(assignment))
     }

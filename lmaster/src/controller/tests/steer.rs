@@ -221,6 +221,14 @@ fn a_job_resumed_by_a_person_may_stay_suspended_by_the_limit() {
 
 /// Suspends the job on `n1`, so that there is power for one on `n2`, which then holds it.
 fn waiting_for_a_suspension() -> (Bench, PeerId, PeerId) {
+    let (mut bench, first, second) = assigned_to_wait();
+    bench.report(second, HELD);
+    assert_eq!(bench.orders(second), [], "job 1 may still draw its power");
+    (bench, first, second)
+}
+
+/// Suspends the job on `n1`, so that there is power for one on `n2`, which has not acknowledged it.
+fn assigned_to_wait() -> (Bench, PeerId, PeerId) {
     let (mut bench, first, job) = running(false);
     let second = bench.node("n2");
     bench.orders(second);
@@ -232,18 +240,40 @@ fn waiting_for_a_suspension() -> (Bench, PeerId, PeerId) {
     assert_eq!(change(&mut bench, 0, Change::SuspendJobs(vec![job])), Ok(Answer::Done));
     assert_eq!(words(&bench.orders(first)), ["Suspend"]);
     assert_eq!(words(&bench.orders(second)), ["DoExec"], "its node gets it at once");
-    bench.report(second, NodeToMaster::JobAck { job: JobId(2), attempt: Attempt(1) });
-    assert_eq!(bench.orders(second), [], "job 1 may still draw its power");
     (bench, first, second)
 }
+
+const HELD: NodeToMaster = NodeToMaster::JobAck { job: JobId(2), attempt: Attempt(1) };
+const SUSPENDED: NodeToMaster = NodeToMaster::Paused { job: JobId(1), attempt: Attempt(1), paused: true };
 
 #[test]
 fn a_start_is_released_when_the_suspension_that_frees_its_power_is_confirmed() {
     let (mut bench, first, second) = waiting_for_a_suspension();
-    bench.report(first, NodeToMaster::Paused { job: JobId(1), attempt: Attempt(1), paused: true });
+    bench.report(first, SUSPENDED);
     assert_eq!(words(&bench.orders(second)), ["Go"]);
     bench.report(second, NodeToMaster::Started { job: JobId(2), attempt: Attempt(1) });
     assert_eq!(bench.jobs()[1].state, JobState::Running);
+}
+
+#[test]
+fn a_start_is_released_when_its_confirmation_is_on_disk() {
+    for is_being_written in [false, true] {
+        let (mut bench, first, second) = assigned_to_wait();
+        bench.slow_disk = true;
+        let client = bench.client(8);
+        bench.say(client, exec(3));
+        bench.report(first, SUSPENDED);
+        if !is_being_written {
+            bench.report(second, HELD);
+        }
+        bench.commit();
+        if is_being_written {
+            bench.report(second, HELD);
+        }
+        assert_eq!(bench.orders(second), [], "the next master would not know that job 1 is suspended");
+        bench.commit();
+        assert_eq!(words(&bench.orders(second)), ["Go"]);
+    }
 }
 
 #[test]
@@ -255,7 +285,7 @@ fn a_start_that_waits_is_planned_again_by_the_next_master() {
     assert!(!words(&bench.orders(second)).contains(&"Go".to_owned()));
     let first = bench.node_with("n1", "boot", vec![report(1, AttemptState::Running)]);
     assert!(words(&bench.orders(first)).contains(&"Suspend".to_owned()), "n1 may have missed it");
-    bench.report(first, NodeToMaster::Paused { job: JobId(1), attempt: Attempt(1), paused: true });
+    bench.report(first, SUSPENDED);
     assert_eq!(words(&bench.orders(second)), ["DoExec"]);
     bench.report(second, NodeToMaster::JobAck { job: JobId(2), attempt: Attempt(2) });
     assert_eq!(words(&bench.orders(second)), ["Go"], "nothing is left to wait for");

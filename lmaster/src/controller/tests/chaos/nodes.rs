@@ -1,7 +1,7 @@
 //! The nodes of a world and their connections: messages to and from nodes, lost messages, and messages without
 //! reason. The step of `limo-node` decides for a node; `host` simulates its machine.
 
-use limo_model::JobEnd;
+use limo_model::{JobEnd, StopReason};
 use limo_node::Input as Happened;
 use limo_proto::{AttemptState, Identity};
 use limo_shepherd::Why;
@@ -205,8 +205,8 @@ impl World {
                 let is_open = record.is_some_and(|found| found.end.is_none());
                 // The epilog of an attempt that was taken back may still run.
                 let is_dropped = self.dropped.contains(&(node, *job, *attempt));
-                let is_wanted = is_open && !is_dropped && !self.may_be_stopped(*job);
-                assert!(!is_wanted, "nobody wants attempt {attempt} of job {job} to stop");
+                let may_stop = is_dropped || self.may_be_stopped(*job) || self.is_given_up((*job, *attempt));
+                assert!(!is_open || may_stop, "nobody wants attempt {attempt} of job {job} to stop");
             }
             MasterToNode::Drop { job, attempt } => drop(self.dropped.insert((node, *job, *attempt))),
             MasterToNode::Suspend { .. } => self.seen.saw("suspended"),
@@ -215,6 +215,14 @@ impl World {
             MasterToNode::Refused { reason } => panic!("{reason}"),
             _ => {}
         }
+    }
+
+    /// Returns true if an attempt has never begun, and its confirmations did not come in time.
+    fn is_given_up(&self, (job, attempt): Key) -> bool {
+        let assignment = self.bench.controller.assignment(job, attempt);
+        let why = assignment.and_then(|assignment| assignment.stop.as_ref());
+        let begun = self.starts.get(&job).is_some_and(|starts| starts.keys().any(|(of, _)| *of == attempt));
+        matches!(why, Some((StopReason::Unconfirmed { .. }, _))) && !begun
     }
 
     /// Checks that at most the wanted number of tasks of an array start or run.
