@@ -1,6 +1,6 @@
 //! Report of this machine's hardware for an operator who sets it up: processor, memory, meters with their readings,
-//! and caps with their ranges. For those that cannot be used, it has a reason and a remedy. Needs no settings, no
-//! master and no state. A running daemon answers the same question over the network (`running`).
+//! sources that tell if its owner is there, and caps with their ranges. For those that cannot be used, it has a reason
+//! and a remedy. Needs no settings, no master and no state. A running daemon answers the same question over the network (`running`).
 
 mod caps;
 mod running;
@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use limo_node::line;
+use limo_owner::{OwnerError, Place};
 use limo_power::{
     Access, AccessError, Chip, Hwmon, Ipmi, Mcp39f511, Meter, MeterChoice, MeterError, Powercap, Reading, Sensor, Site,
     Wattmeter, sensors, wattmeters,
@@ -35,6 +36,7 @@ pub fn report(arguments: &Arguments) -> String {
         None | Some(MeterChoice::Powercap | MeterChoice::Hwmon(_)) => {}
         Some(choice) => text += &given(choice, site(arguments, &sysfs)),
     }
+    text += &owners((&sysfs, &dev));
     match site(arguments, &sysfs) {
         Ok(site) => text + &caps::report(&site, arguments.caps.gpus != Some(GpuSource::None), &[]),
         Err(error) => text + &line("cap", &format!("not tried: {error}")),
@@ -49,6 +51,20 @@ fn machine() -> String {
 /// Reports all meters that can be found, except the device in use: it answers one request at a time.
 fn meters((sysfs, dev): (&Path, &Path), used: Option<&MeterChoice>) -> String {
     powercap(sysfs) + &hwmon(sysfs) + &ipmi(dev, used) + &mcp39f511((sysfs, dev), used)
+}
+
+/// Reports the sources that tell if the owner of the machine is there.
+fn owners((sysfs, dev): (&Path, &Path)) -> String {
+    let place = Place { sysfs: sysfs.to_owned(), dev: dev.to_owned(), ..Place::default() };
+    let each = |(source, answer): (String, Result<bool, OwnerError>)| {
+        let answer = match answer {
+            Ok(true) => format!("the owner is there (use it: --owner {source})"),
+            Ok(false) => format!("the owner is away (use it: --owner {source})"),
+            Err(error) => format!("no answer: {error}"),
+        };
+        line("owner", &format!("{source}: {answer}"))
+    };
+    limo_owner::probe(&place).into_iter().map(each).collect()
 }
 
 /// Returns true if `is_so` holds for the meter or one of its parts.

@@ -129,6 +129,11 @@ impl OwnerChoice {
     }
 }
 
+/// Asks each source of `auto` once if the owner is there.
+pub fn probe(place: &Place) -> Vec<(String, Result<bool, OwnerError>)> {
+    AUTO.iter().map(|kind| (kind.to_string(), kind.open(place).and_then(|mut source| source.next()))).collect()
+}
+
 impl Kind {
     fn open(&self, place: &Place) -> Result<Box<dyn Source>, OwnerError> {
         let readable = |result: io::Result<()>, path| result.map_err(|source| OwnerError::Read { path, source });
@@ -195,5 +200,7 @@ mod tests {
         std::fs::create_dir_all(missing.join("input")).expect("a directory");
         let found = OwnerChoice(Selected::Auto).open(&place).expect("one");
         assert_eq!(found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["input"]);
+        let probed: Vec<_> = probe(&place).into_iter().map(|(name, answer)| (name, answer.ok())).collect();
+        assert_eq!(probed, [("logind".into(), None), ("input".into(), Some(false)), ("tty".into(), None)]);
     }
 }

@@ -19,7 +19,7 @@ mod tty;
 mod utmp;
 mod watch;
 
-pub use choice::{OwnerChoice, OwnerChoiceError};
+pub use choice::{OwnerChoice, OwnerChoiceError, probe};
 pub use error::OwnerError;
 pub use source::{NamedSource, Place, Source};
 pub use watch::{News, watch};

@@ -9,7 +9,7 @@ use limo_proto::PROBE_LIMIT;
 
 use limo_node::line;
 
-use super::{caps, machine, meters};
+use super::{caps, machine, meters, owners};
 use crate::caps::Shared;
 
 /// A daemon's access to its machine.
@@ -34,6 +34,7 @@ impl RunningDaemon {
             Some(shown) => text += &line("meter", &format!("in use: {shown}")),
             None => text += &line("meter", "none in use: the master estimates (say which with --meter)"),
         }
+        text += &owners((&self.site.sysfs, &self.dev));
         let Some(keeper) = &self.caps else {
             text += &line("cap", "nothing is capped: see the log of lslave");
             return bounded(text + &caps::report(&self.site, self.with_gpus, &[]));

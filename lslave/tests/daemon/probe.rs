@@ -23,16 +23,21 @@ fn probe_with(sysfs: &Path, more: &[&str], path: &str) -> Vec<String> {
     probed(sysfs, more, path).0
 }
 
-/// Expects exit code 0 and nothing on stderr. Returns the lines on stdout, with `SYSFS` for the directory: first
-/// those without caps and GPUs, then those about them.
+/// Returns the lines but those about owners: first those without caps and GPUs, then those about them.
 fn probed(sysfs: &Path, more: &[&str], path: &str) -> (Vec<String>, Vec<String>) {
+    let lines = all_lines(sysfs, more, path).into_iter().filter(|line| !line.starts_with("owner "));
+    lines.partition(|line| !line.starts_with("cap ") && !line.starts_with("gpu"))
+}
+
+/// Expects exit code 0 and nothing on stderr. Returns the lines on stdout, with `SYSFS` for the directory.
+fn all_lines(sysfs: &Path, more: &[&str], path: &str) -> Vec<String> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lslave"));
     command.arg("--probe").arg("--sysfs").arg(sysfs).args(more).env_clear().env("PATH", path);
     let output = command.output().expect("it runs");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
     let stdout = text(&output.stdout).replace(&sysfs.display().to_string(), "SYSFS");
-    stdout.lines().map(str::to_owned).partition(|line| !line.starts_with("cap ") && !line.starts_with("gpu"))
+    stdout.lines().map(str::to_owned).collect()
 }
 
 fn write(sysfs: &Path, files: &[(&str, &str)]) {
@@ -41,6 +46,24 @@ fn write(sysfs: &Path, files: &[(&str, &str)]) {
         fs::create_dir_all(path.parent().expect("within sysfs")).expect("made");
         fs::write(path, content).expect("written");
     }
+}
+
+#[test]
+fn each_source_of_owners_is_asked() {
+    let sysfs = tempfile::tempdir().expect("a directory");
+    let dev = sysfs.path().join("dev");
+    let owners = |dev: &Path| {
+        let lines = all_lines(sysfs.path(), &["--dev", dev.to_str().expect("UTF-8")], "/usr/bin:/bin");
+        lines.into_iter().filter(|line| line.starts_with("owner       ")).collect::<Vec<_>>()
+    };
+    let missing = owners(&dev);
+    // This machine may have a login manager.
+    assert!(missing[0].starts_with("owner       logind: "), "{missing:?}");
+    assert!(missing[1].starts_with("owner       input: no answer: cannot read SYSFS/dev/input: "), "{missing:?}");
+    assert!(missing[2].starts_with("owner       tty: "), "{missing:?}");
+    assert_eq!(missing.len(), 3);
+    fs::create_dir_all(dev.join("input")).expect("made");
+    assert_eq!(owners(&dev)[1], "owner       input: the owner is away (use it: --owner input)");
 }
 
 #[test]

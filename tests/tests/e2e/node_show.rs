@@ -12,9 +12,9 @@ fn a_node_reports_its_hardware() {
         .start();
     let submitter = cluster.submitter();
     let shown = submitter.lconf(&["node", "show", "n1"]).succeeded();
-    for part in
-        ["NODE", "cannot be capped", "\nprocessor   ", "\nmemory      ", "\npowercap    ", "\nmeter       in use: "]
-    {
+    let lines =
+        ["\nprocessor   ", "\nmemory      ", "\npowercap    ", "\nmeter       in use: ", "\nowner       input: "];
+    for part in ["NODE", "cannot be capped"].iter().chain(&lines) {
         assert!(shown.contains(part), "`{part}` is not in:\n{shown}");
     }
     let shown = submitter.lconf(&["node", "show", "n2"]).succeeded();
