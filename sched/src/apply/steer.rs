@@ -129,6 +129,7 @@ pub(super) fn set_draw(
         let pending = assignment.draw_of_units();
         cluster.state.sums.pending += pending - std::mem::replace(&mut assignment.pending, pending);
     }
+    cluster.index.note_draw(id, job);
     for ((unit, before), after) in before.into_iter().zip(after) {
         let more = after - before;
         if may_draw {
@@ -309,7 +310,7 @@ pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
     }
     let now = cluster.state.sums.since;
     for Shown { job, draw, full, .. } in shown.iter().filter(moves) {
-        let Some(job) = cluster.state.jobs.get_mut(*job) else { continue };
+        let (job_id, Some(job)) = (*job, cluster.state.jobs.get_mut(*job)) else { continue };
         spend(job, now);
         let Some((assignment, running)) = job.running_mut() else { continue };
         let found = *draw + more.scaled(draw.mw(), movable.mw());
@@ -321,6 +322,7 @@ pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
             None => drop(running.measured_on.insert(id, measured)),
         }
         assignment.set_draw_on(id, found);
+        cluster.index.note_draw(job_id, job);
     }
 }
 

@@ -39,6 +39,7 @@ pub(crate) use line::Ceiling;
 pub(crate) use now::{add, asks_each, chunks, could_have, free, has_room, room};
 pub(crate) use packed::{add_chunks, host_of, in_order};
 pub(crate) use planned::{Asker, Planned, Planner};
+use rooms::Ending;
 pub(crate) use rooms::Room;
 pub(crate) use seats::{NodeNeed, Seats, Units, bytes};
 pub(crate) use slack::PowerRoom;
@@ -77,17 +78,20 @@ pub(crate) struct Future<'a> {
 impl<'a> Future<'a> {
     /// Makes the future of the draw alone. It has no nodes.
     pub(crate) fn of_draw(view: &View<'a>) -> Self {
-        Self { power: Some(line_of(view)), ..Self::with_rooms(view, Vec::new()) }
+        let falls = Ending::all(view).map(|ending| fall(&ending)).collect();
+        Self { power: Some(line_of(view, falls)), ..Self::with_rooms(view, Vec::new()) }
     }
 
     /// Makes the future with every class node by node, and the draw.
     pub(crate) fn new(view: &View<'a>) -> Self {
-        Self { power: Some(line_of(view)), ..Self::without_draw(view) }
+        let mut falls = Vec::with_capacity(view.state().active.len());
+        let rooms = rooms::named(view, |ending| falls.push(fall(ending)));
+        Self { power: Some(line_of(view, falls)), ..Self::with_rooms(view, rooms) }
     }
 
     /// Makes the future node by node, without the draw.
     pub(crate) fn without_draw(view: &View<'a>) -> Self {
-        Self::with_rooms(view, rooms::named(view))
+        Self::with_rooms(view, rooms::named(view, |_| ()))
     }
 
     /// Makes the future without the draw: classes selected by `by_node` node by node, the others as sums. No job may
@@ -109,7 +113,7 @@ impl<'a> Future<'a> {
             rooms,
             power: None,
             has_later: false,
-            places: nodes.iter().map(|node| place(node.id)).collect(),
+            places: (0..).take(nodes.len()).map(|node| place(NodeId(node))).collect(),
             versions: vec![0; nodes.len()],
             later: vec![false; nodes.len()],
             bounds: RefCell::default(),
@@ -258,11 +262,13 @@ impl<'a> Future<'a> {
 }
 
 /// Returns the draw of the running jobs until their expected ends.
-fn line_of(view: &View<'_>) -> PowerLine {
-    let ends = |job: &crate::state::Job| Some((job.expected_end(view.now())?, job.assignment()?.draw));
-    // The draw already contains the job, so only its end is added.
-    let falls = view.active().filter_map(|(_, job)| ends(job)).map(|(end, draw)| (end, draw.mw().saturating_neg()));
-    PowerLine::new(view.draw(), falls.collect(), &ceilings(view))
+fn line_of(view: &View<'_>, falls: Vec<(Time, i64)>) -> PowerLine {
+    PowerLine::new(view.draw(), falls, &ceilings(view))
+}
+
+/// Returns the change of the draw at the end of a job. The draw already contains the job, so only its end is added.
+fn fall(ending: &Ending<'_>) -> (Time, i64) {
+    (ending.end, ending.draw.mw().saturating_neg())
 }
 
 /// Returns the upper limit minus the reserve, now and from each of its changes on.

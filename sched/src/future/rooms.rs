@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use limo_model::{Memory, NodeId, Time};
+use limo_model::{JobId, Memory, NodeId, Part, Power, Time};
 
+use super::SOON;
 use super::count::CountLine;
 use super::seats::{Seats, bytes};
-use crate::index::{Class, Freed};
-use crate::state::{Job, Node};
+use crate::index::{Class, Freed, Sole};
+use crate::state::{Assignment, Job, Node};
 use crate::view::View;
 
 #[derive(Debug, Clone)]
@@ -27,17 +28,42 @@ impl Room {
     }
 }
 
-/// Returns the expected end of a job, which is after now.
-fn end_of(job: &Job, now: Time) -> Option<Time> {
-    job.expected_end(now).map(|end| end.max(now + super::SOON))
+/// An active job at its expected end.
+pub(super) struct Ending<'a> {
+    pub end: Time,
+    pub draw: Power,
+    placement: &'a [Part],
+    /// True if no other job is on its nodes.
+    alone: bool,
 }
 
-/// Makes all classes node by node.
-pub(super) fn named(view: &View<'_>) -> Vec<Room> {
+impl<'a> Ending<'a> {
+    fn of(job: &'a Job, now: Time) -> Option<Self> {
+        let Assignment { draw, ref placement, alone, .. } = *job.assignment()?;
+        Some(Self { end: job.expected_end(now)?, draw, placement, alone })
+    }
+
+    /// Returns those of all active jobs.
+    pub fn all(view: &View<'a>) -> impl Iterator<Item = Self> {
+        let (view, now) = (*view, view.now());
+        let of = move |id: &JobId| view.job(*id).and_then(|job| Self::of(job, now));
+        let known = view.index().ends.iter().filter_map(move |((end, id), freed)| match &freed.sole {
+            Some(Sole { part, alone, draw }) if *end > now => {
+                Some(Self { end: *end, draw: *draw, placement: std::slice::from_ref(part), alone: *alone })
+            }
+            _ => of(id),
+        });
+        known.chain(view.index().standing.iter().filter_map(of))
+    }
+}
+
+/// Makes all classes node by node. `see` gets each active job at its end.
+pub(super) fn named<'a>(view: &View<'a>, mut see: impl FnMut(&Ending<'a>)) -> Vec<Room> {
     let mut all: Vec<Option<Seats>> =
         view.index().classes.all().iter().map(|class| Some(seats_of(view, class))).collect();
-    for (_, job) in view.active() {
-        give_back(view, &mut all, job, &mut BTreeMap::new());
+    for ending in Ending::all(view) {
+        see(&ending);
+        give_back(view, &mut all, &ending, &mut BTreeMap::new());
     }
     all.into_iter().flatten().map(Room::Named).collect()
 }
@@ -62,12 +88,12 @@ pub(super) fn counted(view: &View<'_>, by_node: &[bool]) -> Vec<Room> {
             && !by_node[class]
         {
             // Only overdue jobs require a look-up.
-            let end = if *at > now { Some(*at) } else { view.job(*id).and_then(|job| end_of(job, now)) };
+            let end = if *at > now { Some(*at) } else { view.job(*id).and_then(|job| job.expected_end(now)) };
             let cores = classes.class(class).units.first().map_or(0, |unit| unit.cores);
             let cores = i64::from(nodes) * i64::from(cores);
-            end.into_iter().for_each(|end| counts[class].give(cores, end));
-        } else if let Some(job) = view.job(*id).filter(|_| any_by_node) {
-            give_back(view, &mut all, job, &mut capped);
+            end.into_iter().for_each(|end| counts[class].give(cores, end.max(now + SOON)));
+        } else if any_by_node && let Some(ending) = view.job(*id).and_then(|job| Ending::of(job, now)) {
+            give_back(view, &mut all, &ending, &mut capped);
         }
     }
     for (node, until) in capped {
@@ -79,16 +105,16 @@ pub(super) fn counted(view: &View<'_>, by_node: &[bool]) -> Vec<Room> {
     all.into_iter().zip(counts).map(|(seats, count)| seats.map_or(Room::Counted(count), Room::Named)).collect()
 }
 
-/// Ends a job as expected. For `capped` nodes, only records the end.
-fn give_back(view: &View<'_>, all: &mut [Option<Seats>], job: &Job, capped: &mut BTreeMap<NodeId, Time>) {
-    let Some((end, assignment)) = end_of(job, view.now()).zip(job.assignment()) else { return };
-    for (part, node) in assignment.placement.iter().flat_map(|part| part.nodes().map(move |node| (part, node))) {
+/// Ends a job as expected, after now. For `capped` nodes, only records the end.
+fn give_back(view: &View<'_>, all: &mut [Option<Seats>], ending: &Ending<'_>, capped: &mut BTreeMap<NodeId, Time>) {
+    let end = ending.end.max(view.now() + SOON);
+    for (part, node) in ending.placement.iter().flat_map(|part| part.nodes().map(move |node| (part, node))) {
         let Some((class, position)) = view.index().classes.place_of(node) else { continue };
         let Some(seats) = &mut all[class] else { continue };
         let position = position as usize;
         if let Some(until) = capped.get_mut(&node) {
             *until = end.max(*until);
-        } else if assignment.alone {
+        } else if ending.alone {
             seats.give_all(position, end);
         } else {
             seats.give(position, end, (Some(part.unit.unit), i64::from(part.cores)));

@@ -5,6 +5,7 @@ mod blocked;
 mod classes;
 #[cfg(debug_assertions)]
 mod compare;
+mod freed;
 mod groups;
 mod licences;
 mod occupants;
@@ -19,7 +20,7 @@ mod stock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use limo_model::{JobId, Memory, NodeId, Power, Request, Span, Time, UnitId, width};
+use limo_model::{JobId, Memory, NodeId, Power, Request, Span, Time, UnitId};
 
 use crate::facts::Known;
 use crate::state::{Assignment, Job, Node, Phase, Sleep, State};
@@ -27,6 +28,7 @@ use crate::structure::JobSet;
 
 pub(crate) use blocked::Blocked;
 pub(crate) use classes::{Class, Classes};
+pub(crate) use freed::{Freed, Sole};
 pub(crate) use groups::{GroupDraws, GroupRooms, KeptRoom};
 pub(crate) use licences::{LicenceLine, LicenceLines, Turn, licences_of, turn};
 pub use occupants::Occupants;
@@ -36,19 +38,6 @@ pub(crate) use pool::{PoolCell, PoolIndex, PoolKey};
 pub(crate) use ranks::{Rank, Ranks, UnitOrder};
 pub(crate) use resting::Resting;
 pub(crate) use shapes::{Shape, Shapes, Way};
-
-/// The resources that the end of a job returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Freed {
-    pub power: Power,
-    /// Nodes that become free of jobs: the class, the unit and the number. Set if the job has whole units of nodes of
-    /// one class.
-    pub whole: Option<(usize, u16, u32)>,
-    /// Positions of these nodes in their class, if they are one run.
-    pub run: Option<(u32, u32)>,
-    /// True if the job is stopped at that time, in case it has not ended by itself.
-    pub is_sure: bool,
-}
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Index {
@@ -74,6 +63,8 @@ pub(crate) struct Index {
     pub evictions: BTreeSet<(Time, JobId)>,
     /// Suspended jobs that the next plan may resume: no person or owner suspended them.
     pub suspended: BTreeSet<JobId>,
+    /// All suspended jobs.
+    pub standing: BTreeSet<JobId>,
     /// Active jobs that measure their application at a cap.
     pub measuring: BTreeSet<JobId>,
     /// Nodes with a capped unit.
@@ -268,8 +259,9 @@ impl Index {
         if job.is_awaiting() {
             self.awaiting.insert(id);
         }
-        if job.causes().is_some() && !job.is_paused() {
-            self.suspended.insert(id);
+        if job.causes().is_some() {
+            self.standing.insert(id);
+            self.suspended.extend((!job.is_paused()).then_some(id));
         }
         self.evictions.extend(job.evicted_at().map(|at| (at, id)));
     }
@@ -280,32 +272,6 @@ impl Index {
         self.warnings.extend(job.warning_at().map(|at| (at, id)));
         self.allowed.extend(job.is_on_allowance().then_some(id));
         self.malleable.extend((job.request.malleable && job.is_running_on()).then_some(id));
-    }
-
-    fn freed_by(&self, job: &Job, assignment: &Assignment) -> Freed {
-        let first = assignment.placement.first();
-        let class = first.and_then(|part| self.classes.place_of(part.unit.node)).map(|(class, _)| class);
-        let whole = first.zip(class).filter(|(first, class)| {
-            let unit = first.unit.unit;
-            let units = &self.classes.class(*class).units;
-            let cores = units.get(usize::from(unit)).map(|unit| unit.cores);
-            // A job that is alone on its nodes has all of their units.
-            let all = assignment.alone && units.len() == 1;
-            (all || !assignment.alone)
-                && assignment.placement.iter().all(|part| {
-                    let at = self.classes.place_of(part.unit.node).map(|(class, _)| class);
-                    (all || Some(part.cores) == cores) && part.unit.unit == unit && at == Some(*class)
-                })
-        });
-        Freed {
-            power: assignment.estimate.power,
-            whole: whole.map(|(first, class)| (class, first.unit.unit, width(&assignment.placement))),
-            run: first
-                .filter(|_| assignment.placement.len() == 1)
-                .and_then(|part| self.classes.run_of(part))
-                .map(|(_, run)| (run.start, run.end)),
-            is_sure: job.request.time_limit.is_some_and(|limit| limit <= assignment.estimate.duration),
-        }
     }
 
     pub fn forget_times(&mut self, id: JobId, job: &Job) {
@@ -328,6 +294,7 @@ impl Index {
             self.evictions.remove(&(at, id));
         }
         self.suspended.remove(&id);
+        self.standing.remove(&id);
         self.awaiting.remove(&id);
     }
 

@@ -288,14 +288,14 @@ impl Job {
     /// and at least a twentieth of its time. No better estimate is known.
     pub(crate) fn expected_end(&self, now: Time) -> Option<Time> {
         let duration = self.assignment()?.estimate.duration;
-        let least = duration.scaled(1, 20).max(Span::from_ms(1));
+        let least = || duration.scaled(1, 20).max(Span::from_ms(1));
         if let Phase::Suspended(assignment, running, causes) = &self.phase {
             // The job counts as if it continued now, because the time of its resumption is unknown.
             let end = running.started + assignment.estimate.duration + assignment.held;
-            return Some(now + (end - causes.since()).max(least));
+            return Some(now + (end - causes.since()).max(least()));
         }
         let end = self.estimated_end()?;
-        Some(if end > now { end } else { now + (now - end).max(least) })
+        Some(if end > now { end } else { now + (now - end).max(least()) })
     }
 
     /// Returns true if it has a unit, is not being ended, and is not suspended.

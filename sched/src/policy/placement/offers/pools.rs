@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 
-use limo_model::{NodeId, Part, Power, Request, Span, UnitSpec};
+use limo_model::{NodeId, Part, Power, Request, Span, UnitId, UnitSpec};
 
 use crate::facts::{Known, Looked, waking_draw};
 use crate::state::{Node, Sleep};
@@ -33,7 +33,10 @@ pub(super) struct Waking {
 
 impl Waking {
     fn of(node: &Node) -> Option<Self> {
-        let rest = node.spec.rest().filter(|_| node.sleep == Sleep::Asleep)?;
+        if node.sleep != Sleep::Asleep {
+            return None;
+        }
+        let rest = node.spec.rest()?;
         Some(Self { span: rest.up.span, draw: waking_draw(node) })
     }
 }
@@ -59,10 +62,12 @@ impl<'a> Pools<'a> {
         for node in view.nodes().iter().filter(|node| usable(node)) {
             let Some((class, _)) = view.index().classes.place_of(node.id) else { continue };
             let waking = Waking::of(node);
-            for (id, _) in node.units() {
-                let taken = view.index().cores_used(id) > 0;
-                let shared = taken.then(|| node.cap(id.unit));
-                let kind = PoolKind { class, unit: id.unit, shared, obeys: node.cap_range(id.unit).is_some(), waking };
+            // Those of the node are equal, and in another place for each node.
+            for (unit, spec) in (0..).zip(&view.index().classes.class(class).units) {
+                let taken = view.index().cores_used(UnitId { node: node.id, unit }) > 0;
+                let shared = taken.then(|| node.cap(unit));
+                let obeys = spec.caps.is_some() && !node.caps.failed.contains(&unit);
+                let kind = PoolKind { class, unit, shared, obeys, waking };
                 pools.kinds.entry(kind).or_default().push(node.id);
             }
         }
