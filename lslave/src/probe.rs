@@ -1,6 +1,7 @@
 //! Report of this machine's hardware for an operator who sets it up: processor, memory, meters with their readings,
 //! sources that tell if its owner is there, and caps with their ranges. For those that cannot be used, it has a reason
-//! and a remedy. Needs no settings, no master and no state. A running daemon answers the same question over the network (`running`).
+//! and a remedy. Needs no settings, no master and no state. A running daemon answers the same question over the network
+//! (`running`).
 
 mod caps;
 mod running;

@@ -83,7 +83,7 @@ impl Controller {
         self.tx.core.is_awaiting(job)
     }
 
-    /// Returns true if it must not run before these confirmations are on disk.
+    /// Returns true if an assigned job must not run before its confirmations have come and are on disk.
     pub(super) fn is_held_back(&self, job: JobId) -> bool {
         self.is_awaiting(job) || self.assignments.is_confirming(job)
     }

@@ -62,7 +62,7 @@ impl<'a> Pools<'a> {
         for node in view.nodes().iter().filter(|node| usable(node)) {
             let Some((class, _)) = view.index().classes.place_of(node.id) else { continue };
             let waking = Waking::of(node);
-            // Those of the node are equal, and in another place for each node.
+            // The node has equal units, but those of 10,000 nodes are far apart in memory.
             for (unit, spec) in (0..).zip(&view.index().classes.class(class).units) {
                 let taken = view.index().cores_used(UnitId { node: node.id, unit }) > 0;
                 let shared = taken.then(|| node.cap(unit));
