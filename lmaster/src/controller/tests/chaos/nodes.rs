@@ -48,6 +48,7 @@ impl World {
         host.silent_since.get_or_insert(self.bench.now);
         host.out.clear();
         (host.introduced, host.is_stuck) = (false, false);
+        host.shown.disconnected();
         self.happens(node, Happened::Disconnected);
         self.falls_asleep(node);
         Some(peer)

@@ -41,11 +41,13 @@ fn wants(process: &Process, machine: Machine) -> Power {
 /// draw must be known if it lasts for two of them.
 #[derive(Debug, Default)]
 pub struct Shown {
-    /// Least draw of the commands since the last but one reading that the master has, since the connection, and since each
-    /// later reading.
+    /// Least draw of the commands since the last but one recorded reading, since the connection, and since each later
+    /// reading.
     least: VecDeque<Power>,
-    /// True if the master has a reading.
+    /// True if the master has recorded a reading.
     is_known: bool,
+    /// Number of readings that have reached the master since it last recorded them.
+    heard: usize,
 }
 
 impl Shown {
@@ -59,8 +61,19 @@ impl Shown {
     }
 
     pub fn heard(&mut self) {
-        if std::mem::replace(&mut self.is_known, true) {
-            self.least.pop_front();
+        self.heard += 1;
+    }
+
+    /// Handles the end of the connection: the master forgets readings that it has not recorded.
+    pub fn disconnected(&mut self) {
+        self.heard = 0;
+    }
+
+    fn recorded(&mut self) {
+        for _ in 0..std::mem::take(&mut self.heard) {
+            if std::mem::replace(&mut self.is_known, true) {
+                self.least.pop_front();
+            }
         }
     }
 }
@@ -69,7 +82,7 @@ impl Host {
     /// Returns the part of the draw of its commands that the master must know.
     fn known_draw(&mut self) -> Power {
         let draw = self.draw_of_jobs();
-        let Shown { least, is_known } = &mut self.shown;
+        let Shown { least, is_known, .. } = &mut self.shown;
         least.iter_mut().for_each(|least| *least = draw.min(*least));
         let known = least.front().filter(|_| *is_known);
         known.copied().unwrap_or(draw)
@@ -125,6 +138,10 @@ impl World {
     /// Checks that the believed draw, with that of orders that may not have been followed yet, covers the draw of all
     /// commands.
     pub fn the_draw_is_covered(&mut self) {
+        // The master records the readings of all nodes at once.
+        if self.bench.controller.tx.metering.due().is_none() {
+            self.hosts.iter_mut().for_each(|host| host.shown.recorded());
+        }
         // This also follows the draws, so it comes first.
         let draw: Power = self.hosts.iter_mut().map(Host::known_draw).sum();
         if self.caps_are_unknown {
