@@ -88,6 +88,7 @@ fn pace(cluster: &mut Cluster, now: Time, id: JobId, before: &NodeCaps) {
     let rest = (job.expected_end(now).unwrap_or(now) - now).max(Span::ZERO);
     let longer = rest.scaled(after.duration.ms(), then.duration.ms().max(1)) - rest;
     let is_suspended = matches!(job.phase, Phase::Suspended(..));
+    let attempt = assignment.attempt;
     with_times(cluster, id, |job| {
         if let Some(assignment) = job.assignment_mut() {
             assignment.held = assignment.held + longer;
@@ -96,7 +97,10 @@ fn pace(cluster: &mut Cluster, now: Time, id: JobId, before: &NodeCaps) {
             running.steady = false;
         }
     });
-    if !is_suspended {
+    if is_suspended {
+        // Until its node confirms the suspension, it may draw what the caps now allow.
+        cluster.state.reliefs.add_to_pause(id, attempt, (after.draw - then.draw).at_least_zero());
+    } else {
         set_draw(cluster, now, id, (after.draw, after.shares), Some(Change::Caps(id)));
     }
 }

@@ -66,6 +66,13 @@ impl Reliefs {
         self.insert(Await::Paused { job, attempt }, earlier - more);
     }
 
+    /// Adds to the power of an unconfirmed suspension whose job may draw more than at the order.
+    pub(crate) fn add_to_pause(&mut self, job: JobId, attempt: Attempt, more: Power) {
+        if let Some(relief) = self.0.get_mut(&Await::Paused { job, attempt }) {
+            relief.power += more;
+        }
+    }
+
     fn insert(&mut self, awaited: Await, power: Power) {
         if power > Power::ZERO {
             self.0.insert(awaited, Relief { power, overdue: false });

@@ -169,6 +169,25 @@ fn caps_of_a_divided_limit_rise_only_by_power_that_is_free() {
     assert_eq!(core.check(NOW, &with_cap(30)), []);
 }
 
+#[test]
+fn a_job_whose_cap_fails_may_draw_all_of_its_power_until_its_suspension_is_confirmed() {
+    let mut core = even();
+    let (_, generation) = divide(&mut core, 45);
+    let unconfirmed = |core: &Core| core.view(NOW).unconfirmed();
+    apply(&mut core, &Event::Capped { node: NodeId(0), generation, failed: Vec::new() });
+    apply(&mut core, &Event::Started { job: ALLOWS, attempt: Attempt(1) });
+    assert_eq!(unconfirmed(&core), watts(0));
+    let (cap, generation) = divide(&mut core, 40);
+    assert_eq!((cap, unconfirmed(&core).mw()), (29_600, 34_550 - 29_600));
+    apply(&mut core, &Event::SuspendRequested { job: ALLOWS, by: "root".into() });
+    core.round(NOW);
+    assert_eq!(unconfirmed(&core).mw(), 34_550);
+    apply(&mut core, &Event::Capped { node: NodeId(0), generation, failed: vec![0] });
+    assert_eq!(unconfirmed(&core), watts(50));
+    apply(&mut core, &Event::Paused { job: ALLOWS, attempt: Attempt(1), paused: true });
+    assert_eq!(unconfirmed(&core), watts(0));
+}
+
 /// A job of 50 W may start with caps that keep the limit, or with the lowest cap of 20 W.
 #[test]
 fn starts_and_the_caps_of_a_divided_limit_are_checked_together() {
