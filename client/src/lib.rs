@@ -44,7 +44,7 @@ pub use location::{AddressError, Master, MasterArg};
 pub use master::{AskError, ClientConnection};
 pub use nodes::node_table;
 pub use screen::{Screen, Tint};
-pub use selectors::{JobsArg, SelectorError, Selectors, selectors};
+pub use selectors::{JobsArg, Named, SelectorError, Selectors, resolve, selectors};
 pub use session::Session;
 pub use slurm::slurm_words;
 pub use table::{Align, Room, Table, marked, or_dash, plain, plain_lines};

@@ -1,24 +1,74 @@
-//! Reads the jobs in a command line: `7`, `3-9`, `last`, `all`, separated by commas or spaces. The master resolves
-//! them.
+//! Reads the jobs in a command line: `7`, `3-9`, `last`, `all`, and steps such as `7.0`, separated by commas or spaces. The
+//! master resolves them.
 
 use std::str::FromStr;
 
-use limo_model::{JobId, Tasks, TasksError};
+use limo_model::{JobId, Tasks, TasksError, parse_step};
 use limo_proto::Selector;
 use thiserror::Error;
 
-/// Jobs for a command.
+use crate::location::Master;
+use crate::master::AskError;
+
+/// Jobs and steps for a command.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct JobsArg {
-    /// Jobs: 7, 3-9, last (your newest), all (your unfinished ones); tasks of an array: 12_7, 12_[0-4,9]
+    /// Jobs: 7, 3-9, last (your newest), all (your unfinished ones); tasks of an array: 12_7, 12_[0-4,9]; steps: 12.0
     #[arg(required = true, value_name = "JOB")]
-    pub jobs: Vec<Selectors>,
+    pub jobs: Vec<Named>,
 }
 
 impl JobsArg {
-    /// Returns the selectors in their order.
-    pub fn selectors(&self) -> Vec<Selector> {
-        selectors(&self.jobs)
+    /// Calls [`resolve`].
+    ///
+    /// # Errors
+    /// The same as of [`resolve`].
+    pub async fn resolve(&self, master: &Master) -> Result<Vec<Selector>, AskError> {
+        resolve(&self.jobs, master).await
+    }
+}
+
+/// Returns the selectors of all arguments in their order. Asks the master for the job numbers of steps.
+///
+/// # Errors
+/// If a step does not exist, or the master cannot be asked.
+pub async fn resolve(arguments: &[Named], master: &Master) -> Result<Vec<Selector>, AskError> {
+    let (mut found, mut session) = (Vec::new(), None);
+    for name in arguments.iter().flat_map(|argument| &argument.0) {
+        found.push(match name {
+            Name::Jobs(selector) => selector.clone(),
+            Name::Step(job, number) => {
+                let session = match &mut session {
+                    Some(session) => session,
+                    none => none.insert(master.session().await?),
+                };
+                Selector::Job(session.step(*job, *number).await?.job)
+            }
+        });
+    }
+    Ok(found)
+}
+
+/// An argument that names jobs and steps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named(Vec<Name>);
+
+/// A word for jobs or for a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Name {
+    Jobs(Selector),
+    /// A step, by the number of its job and its own.
+    Step(JobId, u32),
+}
+
+impl FromStr for Named {
+    type Err = SelectorError;
+    fn from_str(text: &str) -> Result<Self, SelectorError> {
+        let name = |part: &str| match parse_step(part) {
+            Some((job, step)) => Ok(Name::Step(job, step)),
+            None => one(part, text).map(Name::Jobs),
+        };
+        parts(text).map(name).collect::<Result<_, _>>().map(Self)
     }
 }
 
@@ -50,14 +100,17 @@ pub enum SelectorError {
 impl FromStr for Selectors {
     type Err = SelectorError;
     fn from_str(text: &str) -> Result<Self, SelectorError> {
-        // Commas within brackets do not separate parts.
-        let mut within = false;
-        let between = |letter: char| {
-            within = (within || letter == '[') && letter != ']';
-            !within && matches!(letter, ',' | ' ')
-        };
-        text.split(between).map(|part| one(part, text)).collect::<Result<_, _>>().map(Self)
+        parts(text).map(|part| one(part, text)).collect::<Result<_, _>>().map(Self)
     }
+}
+
+/// Splits an argument. Commas within brackets do not separate parts.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    let mut within = false;
+    text.split(move |letter: char| {
+        within = (within || letter == '[') && letter != ']';
+        !within && matches!(letter, ',' | ' ')
+    })
 }
 
 /// Parses tasks as `lq` shows them: `12_7`, `12_[3-9%2]`.
@@ -116,6 +169,18 @@ mod tests {
         check("3,12_[1,5-7],12_0-4 8", &[job(3), tasks(12, "1,5-7"), tasks(12, "0-4"), job(8)]);
         let both = ["9".parse().expect("a job"), "last,2".parse().expect("jobs")];
         assert_eq!(selectors(&both), [job(9), Selector::Last, job(2)]);
+    }
+
+    #[test]
+    fn steps_are_named_beside_jobs() {
+        let step = |job, number| Name::Step(JobId(job), number);
+        let jobs = |text: &str| Name::Jobs(one(text, text).expect("jobs"));
+        assert_eq!("12.3".parse::<Named>(), Ok(Named(vec![step(12, 3)])));
+        let all = vec![step(1, 0), jobs("3-9"), jobs("12_[1,2]"), step(7, 10)];
+        assert_eq!("1.0,3-9 12_[1,2],7.10".parse::<Named>(), Ok(Named(all)));
+        for wrong in ["12.x", "12.", ".3", "1.2.3", "last.0", "1.0,"] {
+            assert!(wrong.parse::<Named>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

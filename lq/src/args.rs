@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use limo_client::{Clock, JobsArg, MasterArg, ReconnectArg, Selectors, parse_signal};
+use limo_client::{Clock, JobsArg, MasterArg, Named, ReconnectArg, Selectors, parse_signal};
 use limo_model::{PRIORITY_LIMIT, Span, Time, parse_hosts};
 use limo_proto::{JobFilter, JobState};
 
@@ -122,9 +122,9 @@ pub struct HistoryArgs {
 
 #[derive(Debug, clap::Args)]
 pub struct CancelArgs {
-    /// Jobs: 7, 3-9, last (your newest), all (your unfinished ones)
+    /// Jobs: 7, 3-9, last (your newest), all (your unfinished ones); steps: 12.0
     #[arg(value_name = "JOB", required_unless_present_any = ["user", "states", "name", "nodelist"])]
-    pub jobs: Vec<Selectors>,
+    pub jobs: Vec<Named>,
     #[command(flatten)]
     pub filter: FilterArgs,
     /// Send this signal to running jobs instead of ending them, e.g. USR1
@@ -209,7 +209,7 @@ pub enum Command {
         take: bool,
         /// A job, such as 7 or `last`, or a step, such as 7.0
         #[arg(value_name = "JOB")]
-        job: crate::attach::Attached,
+        job: Named,
         #[command(flatten)]
         reconnect: ReconnectArg,
     },

@@ -1,7 +1,7 @@
 //! `lq cancel`: ends jobs, waiting or running, or sends them a signal.
 
 use limo_client::json::SCHEMA;
-use limo_client::{Failure, Master, answer_json, exit, selectors};
+use limo_client::{Failure, Master, answer_json, exit, resolve};
 use limo_proto::Selection;
 use serde::Serialize;
 
@@ -29,7 +29,7 @@ pub async fn run(args: &CancelArgs, json: bool, master: &Master) -> Result<u8, F
     if let Some(state) = args.filter.states.iter().find(|state| state.is_over()) {
         return Err(Failure::new(format_args!("a job that is {} is over and cannot be ended", state.name())));
     }
-    let selection = Selection { which: selectors(&args.jobs), filter: args.filter.filter() };
+    let selection = Selection { which: resolve(&args.jobs, master).await?, filter: args.filter.filter() };
     let jobs = master.cancel(selection, args.signal).await?.iter().map(|job| job.0).collect();
     match args.signal {
         _ if !json => {}

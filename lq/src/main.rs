@@ -47,11 +47,11 @@ fn run(args: Args) -> Result<u8, Failure> {
     in_runtime(async {
         match command {
             None => list::run(&list, json, master).await,
-            Some(Command::Show { jobs }) => show::run(&jobs.selectors(), json, master).await,
-            Some(Command::Explain { jobs }) => explain::run(&jobs.selectors(), json, master).await,
+            Some(Command::Show { jobs }) => show::run(&jobs.resolve(master).await?, json, master).await,
+            Some(Command::Explain { jobs }) => explain::run(&jobs.resolve(master).await?, json, master).await,
             Some(Command::Cancel(args)) => cancel::run(&args, json, master).await,
             Some(Command::Wait { jobs, reconnect }) => {
-                wait::run(&jobs.selectors(), json, master, reconnect.reconnect_timeout).await
+                wait::run(&jobs.resolve(master).await?, json, master, reconnect.reconnect_timeout).await
             }
             Some(Command::History(args)) => history::run(&args, json, master).await,
             Some(Command::Energy(args)) => energy::run(&args, json, master).await,
@@ -62,7 +62,7 @@ fn run(args: Args) -> Result<u8, Failure> {
             Some(Command::Logs { .. }) if json => Err(Failure::new("`lq logs` prints what the job wrote, not JSON")),
             Some(Command::Logs { follow, stderr, jobs, reconnect }) => {
                 let what = logs::What { stderr, follow };
-                logs::run(&jobs.selectors(), what, master, reconnect.reconnect_timeout).await
+                logs::run(&jobs.resolve(master).await?, what, master, reconnect.reconnect_timeout).await
             }
             Some(Command::Attach { .. }) if json => {
                 Err(Failure::new("`lq attach` passes the job's output on and has no JSON"))
@@ -70,18 +70,20 @@ fn run(args: Args) -> Result<u8, Failure> {
             Some(Command::Attach { take, job, reconnect }) => {
                 attach::run(&job, take, master, reconnect.reconnect_timeout).await
             }
-            Some(Command::Hold { jobs }) => hold::run((Change::Hold, "held"), &jobs.selectors(), json, master).await,
+            Some(Command::Hold { jobs }) => {
+                hold::run((Change::Hold, "held"), &jobs.resolve(master).await?, json, master).await
+            }
             Some(Command::Release { jobs }) => {
-                hold::run((Change::Release, "released"), &jobs.selectors(), json, master).await
+                hold::run((Change::Release, "released"), &jobs.resolve(master).await?, json, master).await
             }
             Some(Command::Requeue { jobs }) => {
-                hold::run((Change::Requeue, "requeued"), &jobs.selectors(), json, master).await
+                hold::run((Change::Requeue, "requeued"), &jobs.resolve(master).await?, json, master).await
             }
             Some(Command::Suspend { jobs }) => {
-                hold::run((Change::SuspendJobs, "suspended"), &jobs.selectors(), json, master).await
+                hold::run((Change::SuspendJobs, "suspended"), &jobs.resolve(master).await?, json, master).await
             }
             Some(Command::Resume { jobs }) => {
-                hold::run((Change::ResumeJobs, "resumed"), &jobs.selectors(), json, master).await
+                hold::run((Change::ResumeJobs, "resumed"), &jobs.resolve(master).await?, json, master).await
             }
             Some(Command::Priority { jobs, priority }) => {
                 let change = |jobs| Change::Priority { jobs, priority };

@@ -258,17 +258,30 @@ fn running_steps_are_listed_and_taken_over() {
 }
 
 #[test]
-fn scancel_ends_a_step_and_not_its_job() {
+fn a_step_is_ended_and_not_its_job() {
     let cluster = Setup::nodes(1, 2).start();
     let submitter = cluster.submitter();
-    script(submitter, "job.sh", "lrun -n 1 sleep 1000; echo $? >code; until [ -e over ]; do sleep 0.01; done\n");
+    let steps =
+        "for step in 0 1; do lrun -n 1 sleep 1000; echo $? >code.$step; done; until [ -e over ]; do sleep 0.01; done\n";
+    script(submitter, "job.sh", steps);
     let job = submitter.detach(&["--batch", "./job.sh"]);
-    until("the step runs", || (slurm(submitter, &["squeue", "-s", "-h", "-o", "%i"]).stdout == "1.0\n").then_some(()));
+    let runs = |step: &str| {
+        let list = slurm(submitter, &["squeue", "-s", "-h", "-o", "%i"]);
+        (list.stdout.trim_end() == step).then_some(())
+    };
+    until("the first step runs", || runs("1.0"));
     let none = slurm(submitter, &["scancel", "1.7"]);
     assert_eq!((none.code, none.stderr.as_str()), (Some(1), "scancel: error: Invalid job id 1.7\n"));
+    submitter.lq(&["cancel", "1.7"]).failed("job 1 has no step 7: it has had 1");
     slurm(submitter, &["scancel", "1.0"]).succeeded();
-    until("the script goes on", || submitter.path("code").exists().then_some(()));
+    until("the script goes on", || submitter.path("code.0").exists().then_some(()));
+    until("the second step runs", || runs("1.1"));
+    let shown = submitter.lq(&["show", "1.1"]).succeeded();
+    assert!(shown.contains("1.1") && shown.contains("sleep 1000"), "{shown}");
+    submitter.lq(&["cancel", "1.1"]).succeeded();
+    until("the script goes on", || submitter.path("code.1").exists().then_some(()));
     assert_eq!(submitter.state(job), "running");
+    assert!(submitter.lq(&["show", "1.0"]).succeeded().contains("cancelled"));
     fs::write(submitter.path("over"), "").expect("written");
     assert_eq!(submitter.wait(job), Some(0));
 }
