@@ -208,7 +208,7 @@ fn main() {
     let presets = Preset::ALL.map(Preset::name);
     for preset in Preset::ALL.into_iter().filter(|preset| among(&presets, preset.name())) {
         for mix in [Jobs::Alike, Jobs::Different, Jobs::Memory] {
-            for high in [Power::MAX, Power::from_watts(130_000)] {
+            for high in [Power::MAX, Power::from_watts(130 * i64::from(nodes))] {
                 let (jobs, limit) = words(mix, high);
                 if among(&["alike", "different", "memory"], jobs) && among(&["unlimited", "limited"], limit) {
                     measure(preset, mix, high, nodes);
