@@ -101,7 +101,7 @@ pub fn current(id: JobId, job: &Job, live: Option<&Live>, (core, now): (&Core, T
         unreachable: assignment.map(|assignment| missing::of_job(core, assignment)).unwrap_or_default(),
         suspended: job.causes().map(|causes| suspension(causes, (core, now))),
         evictions: job.evictions,
-        steps: job.steps.submitted,
+        steps: job.step_count(),
         kept: Some(job.kept_so_far()).filter(|ran| *ran > Span::ZERO),
         checkpoint_failed: job.checkpoint_failed(),
         explores: assignment.and_then(|assignment| explored(&job.request, assignment)),

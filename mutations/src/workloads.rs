@@ -30,7 +30,7 @@ pub mod swf {
         let jobs = &workload.jobs;
         assert!(jobs.is_sorted_by_key(|job| job.submit));
         assert!(jobs.iter().all(|job| job.submit >= Span::ZERO && job.run >= Span::ZERO && job.processors > 0));
-        assert!(jobs.iter().all(|job| job.walltime.is_none_or(|walltime| walltime > Span::ZERO)));
+        assert!(jobs.iter().all(|job| job.walltime.is_none_or(|walltime| walltime.span() > Span::ZERO)));
         let text = written(&workload);
         // The default rules read everything that is written.
         let again = load(Cursor::new(text.clone()), Options::default()).expect("a written workload is read again");

@@ -3,6 +3,7 @@
 
 use limo_model::Span;
 
+use crate::compact::CompactSpan;
 use crate::workload::{Job, Workload};
 
 /// Part of a workload's time.
@@ -98,9 +99,9 @@ fn carried(jobs: &[Job], from: Span) -> Vec<Job> {
 }
 
 fn carry(job: Job, from: Span) -> Option<Job> {
-    let start = job.submit + job.wait?;
+    let start = job.submit + job.wait?.span();
     if start >= from {
-        return Some(Job { submit: from + WAITED, wait: Some(start - from), ..job });
+        return Some(Job { submit: from + WAITED, wait: Some(CompactSpan::of(start - from)), ..job });
     }
     let left = start + job.run - from;
     if left <= Span::ZERO {
@@ -108,8 +109,8 @@ fn carry(job: Job, from: Span) -> Option<Job> {
     }
     let elapsed = from - start;
     // A job that ran past its request was not ended then, so it must request at least the rest of its run.
-    let walltime = job.walltime.map(|walltime| (walltime - elapsed).max(left));
-    Some(Job { submit: from, wait: Some(Span::ZERO), run: left, walltime, ..job })
+    let walltime = job.walltime.map(|walltime| CompactSpan::of((walltime.span() - elapsed).max(left)));
+    Some(Job { submit: from, wait: Some(CompactSpan::of(Span::ZERO)), run: left, walltime, ..job })
 }
 
 #[cfg(test)]
@@ -126,9 +127,9 @@ mod tests {
         let job = |index: i32| Job {
             number: i64::from(index),
             submit: secs(i64::from(index) * 10),
-            wait: Some(secs(15)),
+            wait: Some(CompactSpan::of(secs(15))),
             run: secs(10),
-            walltime: Some(secs(12)),
+            walltime: Some(CompactSpan::of(secs(12))),
             processors: 1,
             user: index % 3,
             application: -1,
@@ -164,9 +165,9 @@ mod tests {
         let carried = workload().window(window);
         assert_eq!(shown(&carried), [(0, 0), (2, 0), (1, 100)]);
         let running = carried.jobs.iter().find(|job| job.number == 0).expect("it runs");
-        assert_eq!((running.run, running.walltime), (secs(5), Some(secs(7))));
+        assert_eq!((running.run, running.walltime), (secs(5), Some(CompactSpan::of(secs(7)))));
         let waiting = carried.jobs.iter().find(|job| job.number == 1).expect("it waits");
-        assert_eq!((waiting.run, waiting.wait), (secs(10), Some(secs(5))));
+        assert_eq!((waiting.run, waiting.wait), (secs(10), Some(CompactSpan::of(secs(5)))));
     }
 
     #[test]

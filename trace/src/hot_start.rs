@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use limo_model::{Chunk, Cores, EstimateSource, Memory, Power, Profile, ProfileKey, Span, UnitKind};
 use thiserror::Error;
 
+use crate::compact::{CompactSpan, Index};
 use crate::platform::{Group, Platform};
 use crate::workload::{Application, Chunks, Job, Treatment, Workload};
 
@@ -54,7 +55,7 @@ impl Workload {
             job.submit = job.submit + Span::from_secs(1);
         }
         let last = self.jobs.iter().map(|job| job.number).max().unwrap_or(0);
-        let chunks: Vec<(u32, u32)> =
+        let chunks: Vec<(u32, Index)> =
             chunks.into_iter().map(|chunks| (chunks.each.cores.on(u32::MAX), self.add_chunks(chunks))).collect();
         let turns = (0..nodes).flat_map(|turn| groups().filter(move |(_, group)| turn < group.count));
         let filling = (last + 1..).zip(turns.take(count).enumerate()).map(|(number, (index, (group, _)))| {
@@ -65,7 +66,7 @@ impl Workload {
                 submit: Span::ZERO,
                 wait: None,
                 run,
-                walltime: Some(run),
+                walltime: Some(CompactSpan::of(run)),
                 processors: chunks[group].0,
                 user: -1,
                 application: i32::try_from(first + length).unwrap_or(-1),

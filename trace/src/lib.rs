@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 pub mod batsim;
+mod compact;
 pub mod curve;
 pub mod filter;
 pub mod generate;
@@ -15,6 +16,7 @@ pub mod swf;
 mod weeks;
 mod workload;
 
+pub use compact::{CompactSpan, Index};
 pub use platform::Platform;
 pub use weeks::{WEEK, Week};
 pub use workload::{Application, Chunks, Job, Moldable, Treatment, Workload};

@@ -4,6 +4,7 @@
 
 use limo_model::Span;
 
+use crate::compact::CompactSpan;
 use crate::workload::Workload;
 
 /// Seven days.
@@ -69,7 +70,7 @@ impl Workload {
     fn work_until(&self, moments: &[Span]) -> Vec<i128> {
         let mut changes: Vec<(Span, i64)> = Vec::with_capacity(2 * self.jobs.len());
         for job in &self.jobs {
-            let start = job.submit + job.wait.unwrap_or(Span::ZERO);
+            let start = job.submit + job.wait.map_or(Span::ZERO, CompactSpan::span);
             let processors = i64::from(job.processors);
             changes.extend([(start, processors), (start + job.run, -processors)]);
         }
@@ -130,7 +131,7 @@ mod tests {
         // (day 12 still has one day of the large job).
         check(vec![job(0, 30, 1), job(5, 8, 10), job(30, 1, 1)], 3, &[(5, 77), (12, 17), (19, 7)]);
         // A wait moves the work.
-        let late = Job { wait: Some(Span::from_secs(SECS)), ..job(5, 8, 10) };
+        let late = Job { wait: Some(CompactSpan::of(Span::from_secs(SECS))), ..job(5, 8, 10) };
         check(vec![job(0, 30, 1), late, job(30, 1, 1)], 1, &[(6, 77)]);
     }
 

@@ -5,6 +5,8 @@ use std::num::NonZeroU32;
 
 use limo_model::{Chunk, Span, Time, Widths};
 
+use crate::compact::{CompactSpan, Index};
+
 /// Job of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Job {
@@ -13,11 +15,11 @@ pub struct Job {
     /// Submission, from the start of the workload; not negative.
     pub submit: Span,
     /// Wait in the file (column 3), if any.
-    pub wait: Option<Span>,
+    pub wait: Option<CompactSpan>,
     /// True running time; not negative.
     pub run: Span,
     /// Requested time, after which the job is ended. Positive.
-    pub walltime: Option<Span>,
+    pub walltime: Option<CompactSpan>,
     /// Processors, at least 1.
     pub processors: u32,
     /// User of column 12; negative if unknown.
@@ -31,14 +33,14 @@ pub struct Job {
     pub treatment: Treatment,
     /// Index in [`Workload::chunks`], if the format says how the job is divided among nodes. Its processors then only count
     /// in figures.
-    pub chunks: Option<u32>,
+    pub chunks: Option<Index>,
     /// Index in [`Workload::moldables`], if the job has a range of nodes. It takes whole nodes; its processors then only
     /// count in figures.
-    pub moldable: Option<u32>,
+    pub moldable: Option<Index>,
     /// Time after its submission at which its user removes it.
-    pub removed: Option<Span>,
+    pub removed: Option<CompactSpan>,
     /// Index in [`Workload::transfers`], if it transfers data.
-    pub bytes: Option<u32>,
+    pub bytes: Option<Index>,
 }
 
 /// The range of nodes of a job, and its true running times.
@@ -129,17 +131,17 @@ pub struct Workload {
 impl Workload {
     /// Returns the chunks of a job, if the format has them.
     pub fn chunks(&self, job: &Job) -> Option<&Chunks> {
-        self.chunks.get(usize::try_from(job.chunks?).ok()?)
+        self.chunks.get(job.chunks?.get())
     }
 
     /// Returns the range of nodes of a job, if it has one.
     pub fn moldable(&self, job: &Job) -> Option<&Moldable> {
-        self.moldables.get(usize::try_from(job.moldable?).ok()?)
+        self.moldables.get(job.moldable?.get())
     }
 
     /// Returns the bytes of the input and of the output of a job.
     pub fn transfer(&self, job: &Job) -> Option<[u64; 2]> {
-        self.transfers.get(usize::try_from(job.bytes?).ok()?).copied()
+        self.transfers.get(job.bytes?.get()).copied()
     }
 
     /// Returns the name of a job's queue: its number in the file, unless the format names queues.
@@ -149,13 +151,12 @@ impl Workload {
     }
 
     /// Adds chunks, unless it has equal ones already. Returns their index for a job.
-    pub fn add_chunks(&mut self, chunks: Chunks) -> u32 {
+    pub fn add_chunks(&mut self, chunks: Chunks) -> Index {
         let index = self.chunks.iter().position(|known| *known == chunks).unwrap_or_else(|| {
             self.chunks.push(chunks);
             self.chunks.len() - 1
         });
-        // No workload has more jobs.
-        u32::try_from(index).unwrap_or(u32::MAX)
+        Index::of(index)
     }
 
     /// Returns the application of a job, if its name is known.

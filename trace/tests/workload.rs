@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use limo_model::{Span, Time};
 use limo_trace::swf::{self, Options, Reader, SwfError};
-use limo_trace::{Job, Platform, Workload, batsim};
+use limo_trace::{CompactSpan, Job, Platform, Treatment, Workload, batsim};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -45,7 +45,22 @@ prop_compose! {
         application in any::<i32>(),
         queue in any::<i32>(),
     ) -> Job {
-        Job { number, submit, wait, run, walltime, processors, user, application, queue, moldable: None, removed: None, bytes: None, treatment: limo_trace::Treatment::default(), chunks: None }
+        Job {
+            number,
+            submit,
+            wait: wait.map(CompactSpan::of),
+            run,
+            walltime: walltime.map(CompactSpan::of),
+            processors,
+            user,
+            application,
+            queue,
+            moldable: None,
+            removed: None,
+            bytes: None,
+            treatment: Treatment::default(),
+            chunks: None,
+        }
     }
 }
 

@@ -31,7 +31,7 @@ mod scheduler;
 mod tests;
 
 use limo_model::{Energy, Power, Span, Time};
-use limo_trace::Workload;
+use limo_trace::{CompactSpan, Workload};
 
 use account::Account;
 pub use counter::Algorithm;
@@ -101,7 +101,7 @@ impl Config {
                 return Err(CompatError::TooWide { number: job.number, asked: job.processors, processors });
             }
             let twice = job.run + job.run;
-            if job.run < Span::from_secs(1) || job.walltime.is_none_or(|walltime| walltime < twice) {
+            if job.run < Span::from_secs(1) || job.walltime.is_none_or(|walltime| walltime.span() < twice) {
                 return Err(CompatError::Rules { number: job.number });
             }
         }
@@ -141,7 +141,7 @@ pub fn simulate(workload: &Workload, config: &Config, sink: &mut impl Sink) -> R
     config.check(workload)?;
     let requests = workload.jobs.iter().map(|job| {
         // Every job has a requested time, as checked above.
-        Request { processors: job.processors, ms: job.walltime.map_or(0, Span::ms) }
+        Request { processors: job.processors, ms: job.walltime.map_or(0, |walltime| walltime.span().ms()) }
     });
     let variant = Variant { algorithm: config.algorithm, shutdown: config.shutdown, sign_error: config.faults.sign };
     let window = config.window();
@@ -208,7 +208,7 @@ impl Simulation<'_> {
             number: job.number,
             submit: self.start + job.submit,
             processors: job.processors,
-            walltime: job.walltime,
+            walltime: job.walltime.map(CompactSpan::span),
             user: job.user,
             fate: if life.end.is_some() { Fate::Completed } else { Fate::Unfinished },
             start: life.start.map(|ms| self.at(ms)),

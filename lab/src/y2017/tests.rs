@@ -2,7 +2,7 @@
 
 mod rows;
 
-use limo_trace::{Job, Workload};
+use limo_trace::{CompactSpan, Job, Workload};
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn workload(jobs: &[(i64, i64, u32)]) -> Workload {
         submit: Span::from_secs(submit),
         wait: None,
         run: Span::from_secs(run),
-        walltime: Some(Span::from_secs(2 * run)),
+        walltime: Some(CompactSpan::of(Span::from_secs(2 * run))),
         processors,
         user: 1,
         application: 1,

@@ -54,7 +54,7 @@ impl Controller {
         if live.uid != caller.uid {
             return Err(Refused::AllocationOfOther { job, user: live.request.user.clone() }.to_string());
         }
-        request.step = Some(Step { number: of.steps.submitted, ..step });
+        request.step = Some(Step { number: of.step_count(), ..step });
         request.account.clone_from(&of.request.account);
         request.qos.clone_from(&of.request.qos);
         let allocated = |request: &Request| self.tx.core.allocated_cores(job, &request.include);

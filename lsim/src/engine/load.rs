@@ -7,7 +7,7 @@ use limo_model::{
 use limo_sched::Event;
 use limo_trace::hot_start::FILLING_DRAW;
 use limo_trace::platform::Unit;
-use limo_trace::{Platform, Workload};
+use limo_trace::{CompactSpan, Platform, Workload};
 
 use super::request::{self, node_specs};
 use super::{Bandwidth, Mispredict, Transfer, Variations, Visits};
@@ -136,7 +136,7 @@ pub struct Trace<'a> {
 impl Load for Trace<'_> {
     fn removed(&self, index: usize) -> Option<Time> {
         let job = &self.workload.jobs[index];
-        job.removed.map(|after| self.start + job.submit + after)
+        job.removed.map(|after| self.start + job.submit + after.span())
     }
 
     fn transfer(&self, index: usize) -> Transfer {
@@ -204,7 +204,7 @@ impl Load for Trace<'_> {
             number: job.number,
             submit: self.start + job.submit,
             processors: job.processors,
-            walltime: job.walltime,
+            walltime: job.walltime.map(CompactSpan::span),
             user: job.user,
             fate,
             start: None,
@@ -238,7 +238,8 @@ impl Trace<'_> {
         let width = u32::try_from(nodes(placement).count()).unwrap_or(u32::MAX);
         let on_width = self.workload.moldable(job).and_then(|moldable| moldable.run_on(width, job.run));
         let run = on_width.unwrap_or(job.run);
-        let plain = Running { delay: Span::ZERO, run, walltime: job.walltime, draw, slowdown: None };
+        let plain =
+            Running { delay: Span::ZERO, run, walltime: job.walltime.map(CompactSpan::span), draw, slowdown: None };
         let Some((part, group)) = placement.first().and_then(|part| Some((part, self.platform.group(part.unit.node)?)))
         else {
             return plain;

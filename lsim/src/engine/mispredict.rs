@@ -7,7 +7,7 @@ use std::str::FromStr;
 use limo_model::{Cores, Power, Predicted, Request, Span, decimal};
 use limo_trace::generate::Dice;
 use limo_trace::platform::Group;
-use limo_trace::{Platform, Workload};
+use limo_trace::{CompactSpan, Platform, Workload};
 
 use crate::setup::Share;
 
@@ -69,7 +69,7 @@ impl Mispredict {
     pub fn predict(self, (platform, workload): (&Platform, &Workload), index: usize, request: &mut Request) {
         let job = &workload.jobs[index];
         let name = workload.application(job).map_or("", |application| &application.name);
-        let duration = job.walltime.unwrap_or(job.run);
+        let duration = job.walltime.map_or(job.run, CompactSpan::span);
         let mut known = BTreeSet::new();
         for (hardware, cores, draw) in platform.groups.iter().flat_map(|group| units(group, name)) {
             let takes = match request.cores {

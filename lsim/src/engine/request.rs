@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use limo_model::{Arrange, Chunk, Cores, Memory, Meter, NodeSpec, Request, Rest, Switch, UnitKind, UnitSpec};
 use limo_trace::platform::Group;
-use limo_trace::{Chunks, Job, Moldable, Platform, Treatment, Workload};
+use limo_trace::{Chunks, CompactSpan, Job, Moldable, Platform, Treatment, Workload};
 
 /// Returns the nodes of a platform in order, as the scheduler believes them to be.
 pub fn node_specs(platform: &Platform) -> impl Iterator<Item = NodeSpec> {
@@ -106,7 +106,7 @@ fn treated(workload: &Workload, job: &Job) -> Request {
     let (name, variants) =
         application.map_or_else(Default::default, |known| (known.name.clone(), known.variants.clone()));
     Request {
-        time_limit: job.walltime,
+        time_limit: job.walltime.map(CompactSpan::span),
         variants,
         may_suspend,
         may_requeue,

@@ -4,7 +4,7 @@ use limo_model::{Beside, Curve, GroupSpec, Groups, NodeId, OwnerRules, Power, Sp
 use limo_sched::PoolRank;
 use limo_trace::generate::Dice;
 use limo_trace::platform::{Draw, Group, Names, Rest};
-use limo_trace::{Job, Platform, Treatment, Workload};
+use limo_trace::{CompactSpan, Index, Job, Platform, Treatment, Workload};
 use lsim::engine::{DailyReboot, OwnerVisit, Visits};
 
 use super::at;
@@ -196,8 +196,8 @@ impl PoolCase {
 
     pub fn workload(&self) -> Workload {
         let job = |(number, of): (i64, &CaseJob)| Job {
-            removed: of.removed.map(|removed| Span::from_secs(removed - of.submit)),
-            bytes: Some(number as u32),
+            removed: of.removed.map(|removed| CompactSpan::of(Span::from_secs(removed - of.submit))),
+            bytes: Some(Index::of(number as usize)),
             ..whole_job(number, Span::from_secs(of.submit - self.start), Span::from_secs(of.run))
         };
         let jobs = (0..).zip(&self.jobs).map(job).collect();

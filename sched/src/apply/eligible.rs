@@ -331,7 +331,7 @@ impl Finished {
             evictions: job.evictions,
             kept: job.kept,
             new_limit: job.new_limit,
-            steps: job.steps.submitted,
+            steps: job.step_count(),
         }
     }
 }

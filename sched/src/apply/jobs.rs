@@ -15,7 +15,7 @@ use crate::facts::Known;
 use crate::options::Options;
 use crate::refused::Refused;
 use crate::round::{Account, Await, Finished};
-use crate::state::{Assignment, Job, Phase, Running, State, StepSums};
+use crate::state::{Assignment, Job, Phase, Running, State};
 
 /// Checks that the submission of a job or an array can be recorded now.
 pub(super) fn check_submission(
@@ -84,7 +84,7 @@ pub(super) fn new_job(request: Arc<Request>, submitted: Time) -> Job {
         held: None,
         after: Vec::new(),
         eligible: None,
-        steps: StepSums::default(),
+        steps: None,
         new_limit: None,
     }
 }
@@ -159,7 +159,7 @@ pub(super) fn started(cluster: &mut Cluster, now: Time, id: JobId, number: Attem
         if let Phase::Starting(assignment) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
             let mut assignment = pending.unwrap_or(assignment);
             assignment.after = Vec::new();
-            job.phase = Phase::Running(assignment, Running::from(now));
+            job.phase = Phase::Running(assignment, Box::new(Running::from(now)));
         }
     };
     if as_assigned {
@@ -274,10 +274,10 @@ pub(super) fn ended(
     let usage = steps::take_usage(&mut job, usage);
     let worked = job.worked(now);
     let (assignment, running) = match std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
-        Phase::Running(assignment, running) => (assignment, Some(running)),
+        Phase::Running(assignment, running) => (assignment, Some(*running)),
         Phase::Suspended(assignment, running, causes) => {
             pause::ended(cluster, now, &assignment, &causes);
-            (assignment, Some(running))
+            (assignment, Some(*running))
         }
         Phase::Starting(assignment) => {
             let running = runs::unseen(now, &assignment, outcome, usage);
@@ -336,7 +336,7 @@ pub(super) fn ended(
         tasks: None,
         evictions: job.evictions,
         kept: job.kept,
-        steps: job.steps.submitted,
+        steps: job.step_count(),
         new_limit: job.new_limit,
     });
     Ok(())

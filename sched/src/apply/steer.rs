@@ -11,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::facts::{Expected, draw_at, expected_of_units};
 use crate::refused::Refused;
 use crate::round::Await;
-use crate::state::{Change, Job, Phase, Running, State};
+use crate::state::{Change, Job, Phase, State};
 
 /// Bounds of the measured draw, in thousandths of the expected draw, which prevent division by zero and overflow. A draw
 /// above them would not be believed: caps would not hold it.
@@ -189,8 +189,9 @@ pub(crate) fn suspend(cluster: &mut Cluster, now: Time, id: JobId) -> bool {
 /// Suspends a running job: its draw is zero from now on.
 pub(super) fn stand_still(cluster: &mut Cluster, now: Time, id: JobId, causes: Causes) {
     with_times(cluster, id, |job| {
-        if let Phase::Running(assignment, running) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
-            job.phase = Phase::Suspended(assignment, Running { steady: false, ..running }, causes);
+        if let Phase::Running(assignment, mut running) = std::mem::replace(&mut job.phase, Phase::Waiting(None)) {
+            running.steady = false;
+            job.phase = Phase::Suspended(assignment, running, causes);
         }
     });
     set_draw(cluster, now, id, (Power::ZERO, Vec::new()), Some(Change::Pause(id)));
@@ -198,11 +199,12 @@ pub(super) fn stand_still(cluster: &mut Cluster, now: Time, id: JobId, causes: C
 
 pub(crate) fn resume(cluster: &mut Cluster, now: Time, id: JobId) {
     with_times(cluster, id, |job| {
-        if let Phase::Suspended(mut assignment, running, causes) =
+        if let Phase::Suspended(mut assignment, mut running, causes) =
             std::mem::replace(&mut job.phase, Phase::Waiting(None))
         {
             assignment.held = assignment.held + (now - causes.since());
-            job.phase = Phase::Running(assignment, Running { resumed: now, ..running });
+            running.resumed = now;
+            job.phase = Phase::Running(assignment, running);
         }
     });
     let cap = |unit: UnitId| cluster.state.node(unit.node)?.cap(unit.unit);

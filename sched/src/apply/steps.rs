@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::facts::Allotment;
 use crate::refused::Refused;
 use crate::round::{Account, Finished};
-use crate::state::{Job, Phase, Running, State};
+use crate::state::{Job, Phase, Running, State, StepSums};
 
 /// The author of the ends of steps whose job is over.
 const END_OF_JOB: &str = "the end of its job";
@@ -54,7 +54,7 @@ pub(super) fn submitted(
     let state = &mut cluster.state;
     state.next_job += 1;
     if let Some(job) = state.jobs.get_mut(step.of) {
-        job.steps.submitted += 1;
+        job.steps.get_or_insert_default().submitted += 1;
     }
     state.steps.insert(step.of, id, jobs::new_job(request, now));
     Ok(())
@@ -68,8 +68,8 @@ fn check(state: &State, step: Step, request: &Request) -> Result<(), Refused> {
     if of.request.user != request.user {
         return Err(Refused::AllocationOfOther { job, user: of.request.user.clone() });
     }
-    if step.number != of.steps.submitted {
-        return Err(Refused::StepNumber { job, number: step.number, next: of.steps.submitted });
+    if step.number != of.step_count() {
+        return Err(Refused::StepNumber { job, number: step.number, next: of.step_count() });
     }
     if state.steps.count(job) >= STEPS_LIMIT {
         return Err(Refused::TooManySteps { job });
@@ -99,7 +99,7 @@ fn started(state: &mut State, now: Time, (id, number): (JobId, Attempt)) -> Resu
     let step = in_attempt(state, id, number)?;
     match std::mem::replace(&mut step.phase, Phase::Waiting(None)) {
         Phase::Starting(assignment) => {
-            step.phase = Phase::Running(assignment, Running::from(now));
+            step.phase = Phase::Running(assignment, Box::new(Running::from(now)));
             Ok(())
         }
         other => {
@@ -154,7 +154,7 @@ fn ended(
     in_attempt(state, id, number)?;
     let Some(mut step) = state.steps.remove(id) else { return Err(Refused::NoSuchJob { job: id }) };
     let (assignment, running) = match std::mem::replace(&mut step.phase, Phase::Waiting(None)) {
-        Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => (assignment, Some(running)),
+        Phase::Running(assignment, running) | Phase::Suspended(assignment, running, _) => (assignment, Some(*running)),
         Phase::Starting(assignment) => {
             let running = runs::unseen(now, &assignment, outcome, usage);
             (assignment, running)
@@ -164,8 +164,9 @@ fn ended(
     let (outcome, at_limit) = outcome.clone().split_limit();
     let limit = step.request.time_limit.filter(|_| at_limit);
     let stopped = assignment.stop.map(|(why, _)| why).or(limit.map(|limit| StopReason::TimeLimit { limit }));
-    if let Some(of) = step.request.step.and_then(|step| state.jobs.get_mut(step.of)) {
-        of.steps.add(&usage);
+    let of = step.request.step.and_then(|step| state.jobs.get_mut(step.of));
+    if let Some(sums) = of.and_then(|of| of.steps.as_mut()) {
+        sums.add(&usage);
     }
     state.finish(Finished {
         job: id,
@@ -205,7 +206,8 @@ pub(super) fn job_over(state: &mut State, now: Time, job: JobId) {
 
 /// Returns the usage of a job's attempt with that of its steps, which are counted anew from now on.
 pub(super) fn take_usage(job: &mut Job, own: Usage) -> Usage {
-    let all = job.steps.with_own(own);
-    job.steps = crate::state::StepSums { submitted: job.steps.submitted, ..Default::default() };
+    let Some(sums) = &mut job.steps else { return own };
+    let all = sums.with_own(own);
+    **sums = StepSums { submitted: sums.submitted, ..StepSums::default() };
     all
 }

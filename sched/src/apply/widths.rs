@@ -77,7 +77,7 @@ impl AsRunning {
             Phase::Running(assignment, running) if job.is_running_on() => Some(Self {
                 request: Arc::clone(&job.request),
                 assignment: Assignment::clone(assignment),
-                running: running.clone(),
+                running: Running::clone(running),
             }),
             _ => None,
         }
@@ -150,6 +150,6 @@ pub(crate) fn resize(cluster: &mut Cluster, now: Time, id: JobId, before: &AsRun
     books.take_owned(owner, &assignment.placement);
     take(cluster, now, id, &assignment);
     quota::placed(cluster, now, id, &assignment);
-    with_times(cluster, id, |job| job.phase = Phase::Running(Box::new(assignment), running));
+    with_times(cluster, id, |job| job.phase = Phase::Running(Box::new(assignment), Box::new(running)));
     (cluster.index.cache, cluster.index.rooms) = (None, OnceLock::new());
 }

@@ -41,14 +41,15 @@ pub struct Job {
     /// Time since which it may run, if that is after its submission.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) eligible: Option<Time>,
-    /// Its steps so far.
-    #[serde(default, skip_serializing_if = "StepSums::is_none")]
-    pub steps: StepSums,
+    /// Its steps so far, if it has had any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) steps: Option<Box<StepSums>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_limit: Option<NewLimit>,
 }
 
-/// The phase of a job. A finished job is no longer in the state. Most jobs wait, so they do not pay for an assignment.
+/// The phase of a job. A finished job is no longer in the state. Most jobs wait, so they do not pay for an assignment and a
+/// run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -56,9 +57,9 @@ pub enum Phase {
     Waiting(Option<Wait>),
     /// Assigned; its node has not reported that it runs.
     Starting(Box<Assignment>),
-    Running(Box<Assignment>, Running),
+    Running(Box<Assignment>, Box<Running>),
     /// Suspended for these causes; it keeps its cores and its memory.
-    Suspended(Box<Assignment>, Running, Causes),
+    Suspended(Box<Assignment>, Box<Running>, Causes),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,6 +173,11 @@ impl Running {
 impl Job {
     pub fn is_waiting(&self) -> bool {
         matches!(self.phase, Phase::Waiting(_))
+    }
+
+    /// Returns the number of its steps so far.
+    pub fn step_count(&self) -> u32 {
+        self.steps.as_ref().map_or(0, |steps| steps.submitted)
     }
 
     /// Returns the time since which it may run. A policy counts its wait from this time.

@@ -96,10 +96,6 @@ pub struct StepSums {
 }
 
 impl StepSums {
-    pub(crate) fn is_none(&self) -> bool {
-        self.submitted == 0
-    }
-
     /// Adds the usage of a step. The energy is known if that of each step is.
     pub(crate) fn add(&mut self, usage: &Usage) {
         let is_unknown = usage.energy.is_none() || self.ran > 0 && self.usage.energy.is_none();

@@ -77,7 +77,7 @@ impl World {
     }
 
     fn request(&self, of: JobId, change: impl FnOnce(&mut Request)) -> Request {
-        let number = self.core.job(of).map_or(0, |job| job.steps.submitted);
+        let number = self.core.job(of).map_or(0, |job| job.step_count());
         let step = Some(Step { of, number, overlap: false });
         let mut request = Request { user: "ada".into(), step, ..Request::one_core("part") };
         change(&mut request);

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::compact::{CompactSpan, Index};
 use crate::input;
 use crate::workload::{Application, Job, Moldable, Treatment, Workload};
 
@@ -133,8 +134,9 @@ pub fn parse(file: &str, source: impl Read + Send + 'static, options: Options) -
     let mut jobs = jobs.collect::<Result<Vec<Job>, _>>()?;
     let moldables = document.jobs.iter().enumerate().map(|(index, text)| reading.moldable(text, index));
     let moldables: Vec<Option<Moldable>> = moldables.collect::<Result<_, _>>()?;
-    for (number, (job, _)) in (0..).zip(jobs.iter_mut().zip(&moldables).filter(|(_, moldable)| moldable.is_some())) {
-        job.moldable = Some(number);
+    let of_range = jobs.iter_mut().zip(&moldables).filter(|(_, moldable)| moldable.is_some());
+    for (index, (job, _)) in of_range.enumerate() {
+        job.moldable = Some(Index::of(index));
     }
     let moldables: Vec<Moldable> = moldables.into_iter().flatten().collect();
     reading.same_number(&jobs, &document.jobs)?;
@@ -195,7 +197,7 @@ impl Reading<'_> {
             submit,
             wait: None,
             run: self.run(text)?,
-            walltime: walltime.filter(|walltime| *walltime > Span::ZERO),
+            walltime: walltime.filter(|walltime| *walltime > Span::ZERO).map(CompactSpan::of),
             processors: text.res,
             user: -1,
             application: application.ok().and_then(|place| i32::try_from(place).ok()).unwrap_or(-1),

@@ -6,6 +6,7 @@ use limo_model::Span;
 use super::draw::{Dice, Stream};
 use super::recipe::{LublinRuntimes, LublinSizes, Popular, Recipe, Runtimes, Sizes, Users, Walltimes};
 use crate::Job;
+use crate::compact::CompactSpan;
 
 /// Draws an endless sequence of jobs.
 pub(super) struct Bodies<'a> {
@@ -56,7 +57,7 @@ impl<'a> Bodies<'a> {
             submit: Span::ZERO,
             wait: None,
             run: Span::from_secs(run_s),
-            walltime: Some(Span::from_secs(walltime_s)),
+            walltime: Some(CompactSpan::of(Span::from_secs(walltime_s))),
             processors,
             user: self.user(),
             application: -1,

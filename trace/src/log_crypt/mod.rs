@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use limo_model::{Chunk, Cores, Memory, Span, Time};
 
+use crate::compact::CompactSpan;
 use crate::input;
 use crate::workload::{Application, Chunks, Job, Treatment, Workload};
 
@@ -119,7 +120,7 @@ pub fn workload(logged: &[LoggedJob]) -> Workload {
             submit: Span::from_secs(job.arrival_s - first_s),
             wait: None,
             run: Span::from_secs((job.end_s - job.start_s).max(1)),
-            walltime: Some(Span::from_secs(job.requested_s())),
+            walltime: Some(CompactSpan::of(Span::from_secs(job.requested_s()))),
             processors: small(job.cores_or_default()),
             user: -1,
             application: job.kind as i32,

@@ -11,6 +11,7 @@ use limo_model::{Span, Time};
 use super::error::PoolError;
 use super::prepared::{JOBS, SESSIONS};
 use super::session::{NameTable, Session, Sessions};
+use crate::compact::{CompactSpan, Index};
 use crate::input::{shown, unpacked};
 use crate::workload::{Job, Treatment, Workload};
 
@@ -144,7 +145,7 @@ pub fn jobs(path: &Path) -> Result<Workload, PoolError> {
             return Err(rows.too_many("jobs", JOB_LIMIT));
         }
         let transfer = [rows.bytes("bytes_in", bytes_in)?, rows.bytes("bytes_out", bytes_out)?];
-        let bytes = u32::try_from(workload.transfers.len()).ok().filter(|_| transfer != [0, 0]);
+        let bytes = (transfer != [0, 0]).then(|| Index::of(workload.transfers.len()));
         workload.transfers.extend(bytes.map(|_| transfer));
         let user = users.index(user).and_then(|index| i32::try_from(index).ok()).unwrap_or(-1);
         workload.jobs.push(Job {
@@ -160,7 +161,7 @@ pub fn jobs(path: &Path) -> Result<Workload, PoolError> {
             treatment,
             chunks: None,
             moldable: None,
-            removed,
+            removed: removed.map(CompactSpan::of),
             bytes,
         });
     }
@@ -217,7 +218,11 @@ mod tests {
         let (_folder, path) = row("7.0,7,100,60.5,\"a,b\",completed,,1,\n7.1,7,160,,ann,removed,200,,\n");
         let workload = jobs(&path).expect("good");
         assert_eq!(workload.start, Some(Time::from_unix_ms(0)));
-        let shown: Vec<_> = workload.jobs.iter().map(|job| (job.submit, job.run, job.user, job.removed)).collect();
+        let shown: Vec<_> = workload
+            .jobs
+            .iter()
+            .map(|job| (job.submit, job.run, job.user, job.removed.map(CompactSpan::span)))
+            .collect();
         let seconds = Span::from_secs;
         assert_eq!(
             shown,

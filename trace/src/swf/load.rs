@@ -8,6 +8,7 @@ use super::error::SwfError;
 use super::reader::Reader;
 use super::record::{Field, Record};
 use super::sort;
+use crate::compact::CompactSpan;
 use crate::input;
 use crate::workload::{Job, Workload};
 
@@ -140,9 +141,9 @@ fn job(record: &Record, options: Options, counts: &mut Counts) -> Result<Option<
     Ok(Some(Job {
         number: record.thousandths(Field::Number) / 1_000,
         submit,
-        wait: record.span(Field::Wait),
+        wait: record.span(Field::Wait).map(CompactSpan::of),
         run,
-        walltime,
+        walltime: walltime.map(CompactSpan::of),
         processors,
         user: small(record, Field::User)?,
         application: small(record, Field::Application)?,
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(jobs, [(2, 100, 4), (1, 10_000, 2), (3, 10_000, 3)]);
         assert_eq!(workload.jobs[0].walltime, None);
         assert_eq!((workload.jobs[1].user, workload.jobs[1].application), (7, 9));
-        assert_eq!(workload.jobs[1].wait, Some(Span::from_secs(5)));
+        assert_eq!(workload.jobs[1].wait, Some(CompactSpan::of(Span::from_secs(5))));
         assert_eq!(
             workload.notes,
             [
@@ -284,7 +285,7 @@ mod tests {
         let jobs: Vec<_> = workload
             .jobs
             .iter()
-            .map(|job| (job.number, job.run.ms(), job.walltime.map(Span::ms), job.processors))
+            .map(|job| (job.number, job.run.ms(), job.walltime.map(|span| span.span().ms()), job.processors))
             .collect();
         assert_eq!(jobs, [(1, 77_010_000, Some(154_022_000), 8), (2, 1_000, Some(100_000), 8)]);
     }

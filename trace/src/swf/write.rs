@@ -7,10 +7,10 @@ use std::path::Path;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use limo_files::Outlasts;
-use limo_model::Span;
 use limo_model::decimal::text;
 
 use super::error::WriteError;
+use crate::compact::CompactSpan;
 use crate::workload::{Job, Workload};
 
 /// Writes to `path` atomically, gzipped if its name ends in `.gz`.
@@ -70,7 +70,7 @@ fn thousandths(value: i64) -> String {
 
 fn append(line: &mut String, job: &Job) {
     use std::fmt::Write as _;
-    let known = |span: Option<Span>| thousandths(span.map_or(-1_000, Span::ms));
+    let known = |span: Option<CompactSpan>| thousandths(span.map_or(-1_000, |span| span.span().ms()));
     // Writing to a `String` cannot fail.
     let _ = writeln!(
         line,
@@ -92,6 +92,8 @@ fn append(line: &mut String, job: &Job) {
 mod tests {
     use std::fs;
 
+    use limo_model::Span;
+
     use super::*;
     use crate::swf::{Options, load};
     use limo_model::Time;
@@ -100,9 +102,9 @@ mod tests {
         let job = Job {
             number: 7,
             submit: Span::from_ms(100),
-            wait: Some(Span::from_secs(3)),
+            wait: Some(CompactSpan::of(Span::from_secs(3))),
             run: Span::from_secs(60),
-            walltime: Some(Span::from_secs(120)),
+            walltime: Some(CompactSpan::of(Span::from_secs(120))),
             processors: 16,
             user: 4,
             application: -1,

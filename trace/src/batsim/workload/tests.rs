@@ -22,7 +22,9 @@ fn jobs_with_delays() {
     let shown: Vec<_> = workload
         .jobs
         .iter()
-        .map(|job| (job.number, job.submit.ms(), job.run.ms(), job.walltime.map(Span::ms), job.processors))
+        .map(|job| {
+            (job.number, job.submit.ms(), job.run.ms(), job.walltime.map(|span| span.span().ms()), job.processors)
+        })
         .collect();
     let limit = Some(100_000);
     assert_eq!(shown, [(2, 100, 20_200, None, 1), (1, 10_500, 20_200, limit, 4), (3, 10_500, 20_200, None, 1)]);
