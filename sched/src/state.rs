@@ -49,8 +49,7 @@ pub(crate) use ranking::Ranking;
 pub use reliefs::Reliefs;
 pub(crate) use sessions::{SessionBegins, group_place};
 pub use slept::Slept;
-pub use steps::StepSums;
-pub(crate) use steps::Steps;
+pub(crate) use steps::{StepSums, Steps};
 pub use users::{Charge, Payer, Used};
 
 /// The whole recorded state. Its serialized form is a snapshot of the journal.

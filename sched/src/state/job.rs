@@ -48,8 +48,8 @@ pub struct Job {
     pub new_limit: Option<NewLimit>,
 }
 
-/// The phase of a job. A finished job is no longer in the state. Most jobs wait, so they do not pay for an assignment and a
-/// run.
+/// The phase of a job. A finished job is no longer in the state. Most jobs wait, so the data of other phases has
+/// memory of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -173,11 +173,6 @@ impl Running {
 impl Job {
     pub fn is_waiting(&self) -> bool {
         matches!(self.phase, Phase::Waiting(_))
-    }
-
-    /// Returns the number of its steps so far.
-    pub fn step_count(&self) -> u32 {
-        self.steps.as_ref().map_or(0, |steps| steps.submitted)
     }
 
     /// Returns the time since which it may run. A policy counts its wait from this time.

@@ -87,12 +87,19 @@ impl Steps {
 
 /// Sums over the steps of a job's present attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct StepSums {
+pub(crate) struct StepSums {
     /// Number of steps so far, over all attempts.
-    pub submitted: u32,
+    pub(crate) submitted: u32,
     /// Number of steps of this attempt that have run.
     pub(crate) ran: u32,
     pub(crate) usage: Usage,
+}
+
+impl Job {
+    /// Returns the number of its steps so far.
+    pub fn step_count(&self) -> u32 {
+        self.steps.as_ref().map_or(0, |steps| steps.submitted)
+    }
 }
 
 impl StepSums {
