@@ -6,7 +6,7 @@ use limo_model::{Attempt, Causes, JobId, NodeId, Power, Span, StopReason, Time, 
 
 use super::jobs::with_times;
 use super::nodes::{charge, judge_caps, renew, settle_cluster};
-use super::{awaits, sleep};
+use super::{awaits, lost, sleep};
 use crate::cluster::Cluster;
 use crate::facts::{Expected, draw_at, expected_of_units};
 use crate::refused::Refused;
@@ -289,8 +289,11 @@ pub(super) fn paused(cluster: &mut Cluster, (id, number): (JobId, Attempt), paus
     let nodes = assignment.ok_or(Refused::OldAttempt { job: id, attempt: number })?;
     let nodes: Vec<NodeId> = nodes.placement.iter().flat_map(|part| part.nodes()).collect();
     if matches!(job.phase, Phase::Suspended(..)) == paused {
-        nodes.into_iter().for_each(|node| confirmed(cluster, node, |change| change == Change::Pause(id)));
-        awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Paused { job, .. } if *job == id));
+        nodes.iter().for_each(|node| confirmed(cluster, *node, |change| change == Change::Pause(id)));
+        // Its part on a lost node may go on.
+        if !nodes.iter().any(|node| lost::is_held(cluster, *node, id)) {
+            awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Paused { job, .. } if *job == id));
+        }
     }
     Ok(())
 }

@@ -149,10 +149,11 @@ impl World {
         }
         let core = &self.bench.controller.tx.core;
         let view = core.view(self.bench.now);
-        // A reading contains the jobs, so only the idle draw of a node with a meter is not theirs.
+        // A reading contains the jobs, so only the idle draw of a node with a meter is not theirs. The draw that is kept for
+        // an owner covers a job that goes on when the owner leaves.
         let without_jobs = |node: &limo_sched::Node| match self.capped {
             true => node.spec().idle,
-            false => core.draw_with(node.id(), &[]) - node.held_draw(),
+            false => (core.draw_with(node.id(), &[]) - node.held_draw()).min(node.spec().idle),
         };
         let believed = view.draw() + view.unconfirmed() - core.nodes().iter().map(without_jobs).sum::<Power>();
         assert!(draw <= believed + ROUNDING, "the jobs draw {draw}, and {believed} is believed");
