@@ -1,5 +1,5 @@
-//! Reads the jobs in a command line: `7`, `3-9`, `last`, `all`, and steps such as `7.0`, separated by commas or spaces. The
-//! master resolves them.
+//! Reads the jobs in a command line: `7`, `3-9`, `last`, `all`, and steps such as `7.0`, separated by commas or spaces.
+//! The master resolves them.
 
 use std::str::FromStr;
 
@@ -22,7 +22,7 @@ impl JobsArg {
     /// Calls [`resolve`].
     ///
     /// # Errors
-    /// The same as of [`resolve`].
+    /// The same as for [`resolve`].
     pub async fn resolve(&self, master: &Master) -> Result<Vec<Selector>, AskError> {
         resolve(&self.jobs, master).await
     }

@@ -9,7 +9,7 @@ use limo_model::Span;
 pub struct CompactSpan(NonZeroU64);
 
 impl CompactSpan {
-    /// Keeps a span: zero for a negative one.
+    /// Returns the span in this form; a negative one becomes zero.
     pub fn of(span: Span) -> Self {
         Self(NonZeroU64::MIN.saturating_add(u64::try_from(span.ms()).unwrap_or(0)))
     }
@@ -25,7 +25,7 @@ impl CompactSpan {
 pub struct Index(NonZeroU32);
 
 impl Index {
-    /// Returns an index. No workload has as many jobs as numbers, so no list has as many elements.
+    /// Returns an index. It is less than 2^32 - 1, because a list has at most one element for each job in memory.
     pub fn of(index: usize) -> Self {
         Self(NonZeroU32::MIN.saturating_add(u32::try_from(index).unwrap_or(u32::MAX)))
     }

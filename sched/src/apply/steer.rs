@@ -290,7 +290,7 @@ pub(super) fn paused(cluster: &mut Cluster, (id, number): (JobId, Attempt), paus
     let nodes: Vec<NodeId> = nodes.placement.iter().flat_map(|part| part.nodes()).collect();
     if matches!(job.phase, Phase::Suspended(..)) == paused {
         nodes.iter().for_each(|node| confirmed(cluster, *node, |change| change == Change::Pause(id)));
-        // Its part on a lost node may go on.
+        // Its part on a lost node may go on, so the wait lasts until the end of the job.
         if !nodes.iter().any(|node| lost::is_held(cluster, *node, id)) {
             awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Paused { job, .. } if *job == id));
         }

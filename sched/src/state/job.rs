@@ -48,8 +48,8 @@ pub struct Job {
     pub new_limit: Option<NewLimit>,
 }
 
-/// The phase of a job. A finished job is no longer in the state. Most jobs wait, so the data of other phases has
-/// memory of its own.
+/// The phase of a job. A finished job is no longer in the state. Most jobs wait: only the others need memory for an
+/// assignment and a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {

@@ -1,4 +1,4 @@
-//! Ends of jobs whose start was not recorded, or of which a node was lost.
+//! Ends of jobs whose start was not recorded, and of jobs on a lost node.
 
 use std::num::NonZeroU32;
 
