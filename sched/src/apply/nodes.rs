@@ -7,7 +7,7 @@ use crate::account::cost_of;
 use crate::cluster::Cluster;
 use crate::refused::Refused;
 use crate::round::Await;
-use crate::state::{Assignment, Change, Drained, Reading, Sleep, State};
+use crate::state::{Assignment, Drained, Reading, Sleep, State};
 
 /// Adds the draw since the last change to the sums, up to `now`; expires readings and suspicions.
 pub(crate) fn settle(cluster: &mut Cluster, now: Time) {
@@ -144,9 +144,8 @@ pub(crate) fn release(cluster: &mut Cluster, now: Time, job: JobId, assignment: 
     cluster.books.give(assignment);
     cluster.index.active_draw -= assignment.estimate.power;
     if !cluster.index.unseen.is_empty() {
-        let is_of_job = |change| matches!(change, Change::Caps(of) | Change::Pause(of) if of == job);
         let nodes = assignment.placement.iter().flat_map(|part| part.nodes());
-        nodes.for_each(|node| steer::confirmed(cluster, node, is_of_job));
+        nodes.for_each(|node| steer::confirmed(cluster, node, |change| change.job() == job));
     }
     // The end of an attempt confirms all orders to it.
     awaits::confirmed(cluster, |awaited| matches!(awaited, Await::Paused { job: of, .. } if *of == job));
@@ -254,10 +253,10 @@ pub(super) fn readings(cluster: &mut Cluster, now: Time, draws: &[(NodeId, Power
     }
     for (id, draw) in draws {
         show_jobs(cluster, *id, now);
-        let expected = expected_while_unconfirmed(cluster, *id);
+        let unseen = unseen(cluster, *id);
+        let expected = unseen.map(|_| expected_of_running(cluster, *id));
         let Some(node) = cluster.state.nodes.get_mut(id.0 as usize) else { continue };
-        let unseen: Power = node.unseen.iter().map(|(_, power)| *power).sum();
-        let draw = (*draw + unseen).max(expected.unwrap_or(node.spec.idle.min(*draw)));
+        let draw = (*draw + unseen.unwrap_or_default()).max(expected.unwrap_or(node.spec.idle.min(*draw)));
         if let Some(before) = node.reading.replace(Reading { draw, at: now }) {
             cluster.index.readings.remove(&(before.at, *id));
         }
@@ -268,13 +267,21 @@ pub(super) fn readings(cluster: &mut Cluster, now: Time, draws: &[(NodeId, Power
     Ok(())
 }
 
-/// Returns the expected draw of a node that has unconfirmed orders, which its reading may not show. It may have followed
-/// some of them already, so the reading and the ordered differences need not add up to it.
-fn expected_while_unconfirmed(cluster: &Cluster, id: NodeId) -> Option<Power> {
-    let node = cluster.state.node(id).filter(|node| !node.unseen.is_empty())?;
+/// Returns the difference that unconfirmed orders make to the draw of a node's running jobs, if it has such orders. Its
+/// reading may not show them, and contains no job that is still starting.
+pub(super) fn unseen(cluster: &Cluster, id: NodeId) -> Option<Power> {
+    let runs = |job: JobId| cluster.state.jobs.get(job).is_some_and(|job| job.running().is_some());
+    let orders = cluster.state.node(id)?.unseen.iter().filter(|(change, _)| runs(change.job()));
+    orders.map(|(_, power)| *power).reduce(|sum, power| sum + power)
+}
+
+/// Returns the expected draw of a node with its running jobs. While it has unconfirmed orders, it may have followed some
+/// of them already, so its reading and the ordered differences need not add up to its draw.
+fn expected_of_running(cluster: &Cluster, id: NodeId) -> Power {
     let running = cluster.jobs_on(id).into_iter().filter_map(|job| cluster.state.jobs.get(job));
     let running = running.filter(|job| job.running().is_some()).filter_map(|job| job.assignment());
-    Some(node.spec.idle + running.map(|assignment| assignment.draw_on(id)).sum())
+    let idle = cluster.state.node(id).map_or(Power::ZERO, |node| node.spec.idle);
+    idle + running.map(|assignment| assignment.draw_on(id)).sum()
 }
 
 /// Updates nodes that begin or finish falling asleep or waking.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use limo_model::{Attempt, Causes, JobId, NodeId, Power, Span, StopReason, Time, UnitId};
 
 use super::jobs::with_times;
-use super::nodes::{charge, judge_caps, renew, settle_cluster};
+use super::nodes::{charge, judge_caps, renew, settle_cluster, unseen};
 use super::{awaits, lost, sleep};
 use crate::cluster::Cluster;
 use crate::facts::{Expected, draw_at, expected_of_units};
@@ -144,23 +144,26 @@ pub(super) fn set_draw(
                 Some(Change::Pause(job)) => cluster.state.reliefs.add_pause(job, attempt, more),
             }
         }
-        if !seen.contains(&unit.node) {
+        let is_seen = seen.contains(&unit.node);
+        if !is_seen {
             cluster.add_draw(unit.node, more);
             charge(&mut cluster.state, (unit.node, 1), before, hidden_since, now);
-            continue;
         }
-        if let Some((node, why)) = cluster.state.node_mut(unit.node).filter(|_| is_sole || !more.is_zero()).zip(why) {
+        let is_ordered = may_draw && (is_sole || !more.is_zero());
+        if let Some((node, why)) = cluster.state.node_mut(unit.node).filter(|_| is_ordered).zip(why) {
             match node.unseen.iter_mut().find(|(change, _)| *change == why) {
                 Some((_, power)) => *power += more,
                 None => node.unseen.push((why, more)),
             }
             cluster.index.unseen.insert(unit.node);
-            if let Some(reading) = &mut node.reading {
+            if let Some(reading) = node.reading.as_mut().filter(|_| is_seen) {
                 // It may contain only a part of the job's draw.
                 reading.draw = (reading.draw + more).max(node.spec.idle.min(reading.draw));
             }
         }
-        renew(cluster, unit.node, now);
+        if is_seen {
+            renew(cluster, unit.node, now);
+        }
     }
 }
 
@@ -304,7 +307,10 @@ pub(super) fn correct(cluster: &mut Cluster, id: NodeId) {
     if !cluster.parts.steers() && !cluster.parts.divides() {
         return;
     }
-    let Some(node) = cluster.state.node(id).filter(|node| node.unseen.is_empty()) else { return };
+    if unseen(cluster, id).is_some() {
+        return;
+    }
+    let Some(node) = cluster.state.node(id) else { return };
     let Some(reading) = node.reading else { return };
     let shown = shown_jobs(cluster, id);
     let believed: Power = shown.iter().map(|shown| shown.draw).sum();

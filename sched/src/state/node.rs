@@ -121,6 +121,13 @@ pub(crate) enum Change {
     Pause(JobId),
 }
 
+impl Change {
+    pub fn job(self) -> JobId {
+        let (Self::Caps(job) | Self::Pause(job)) = self;
+        job
+    }
+}
+
 /// The last ordered caps of a node's units.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Caps {

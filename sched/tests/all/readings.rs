@@ -47,6 +47,14 @@ fn read(world: &mut World, watts: i64) {
     world.apply(Event::Readings { draws: vec![(NodeId(0), Power::from_watts(watts))] }).expect("a reading");
 }
 
+/// Sets an upper limit. The node gets caps.
+fn limit(world: &mut World, watts: i64) {
+    let limits = limo_model::Band::new(Power::ZERO, Power::from_watts(watts)).expect("a band");
+    let limits = limo_model::Curve::constant(limits);
+    world.apply(Event::LimitsSet { limits, by: "root".into() }).expect("limits");
+    assert!(matches!(world.round().commands[..], [Command::Cap { .. }]));
+}
+
 fn draw(world: &World, job: JobId) -> Power {
     world.core.job(job).and_then(|job| job.assignment()).expect("it runs").draw
 }
@@ -85,14 +93,41 @@ fn a_cap_that_is_confirmed_late_does_not_outlive_its_job() {
     world.silent.insert(NodeId(1));
     let capped = submit(&mut world, 1);
     read(&mut world, 30);
-    let limits = limo_model::Band::new(Power::ZERO, Power::from_watts(30)).expect("a band");
-    let limits = limo_model::Curve::constant(limits);
-    world.apply(Event::LimitsSet { limits, by: "root".into() }).expect("limits");
-    assert!(matches!(world.round().commands[..], [Command::Cap { .. }]));
+    limit(&mut world, 30);
     let attempt = limo_model::Attempt(1);
     let (outcome, usage) = (limo_model::Outcome::Exited(0), limo_model::Usage::default());
     world.apply(Event::Ended { job: capped, attempt, outcome, usage }).expect("it ran");
     // Another process draws 7 W.
     read(&mut world, 17);
     assert_eq!(world.core.node_draw(NodeId(0)), Power::from_watts(17));
+}
+
+/// The reading was taken before the node followed the order, and it is the first that contains the job.
+#[test]
+fn a_first_reading_does_not_show_an_unconfirmed_cap() {
+    let mut world = world(Preset::Limo);
+    let job = submit(&mut world, 1);
+    world.is_slow = true;
+    limit(&mut world, 35);
+    let capped = draw(&world, job);
+    assert!(capped < Power::from_watts(20), "{capped}");
+    read(&mut world, 30);
+    assert_eq!(world.core.node_draw(NodeId(0)), Power::from_watts(10) + capped);
+    assert_eq!(draw(&world, job), capped, "no correction by a reading that may not show the cap");
+}
+
+#[test]
+fn a_first_reading_does_not_show_an_unconfirmed_rise_of_a_cap() {
+    let mut world = world(Preset::Limo);
+    let job = submit(&mut world, 1);
+    limit(&mut world, 35);
+    let capped = draw(&world, job);
+    // Caps have to stay for a while before they rise.
+    let later = world.now + world.core.view(world.now).options().least_off;
+    world.advance(later);
+    world.is_slow = true;
+    limit(&mut world, 100);
+    assert_eq!(draw(&world, job), Power::from_watts(20));
+    world.apply(Event::Readings { draws: vec![(NodeId(0), Power::from_watts(10) + capped)] }).expect("a reading");
+    assert_eq!(world.core.node_draw(NodeId(0)), Power::from_watts(30));
 }
