@@ -52,10 +52,11 @@ impl Aim {
 }
 
 /// Symbols of units, by the ends of keys.
-const UNITS: [(&str, &str); 10] = [
+const UNITS: [(&str, &str); 11] = [
     ("_mb_per_s", " MB/s"),
     ("_per_s", "/s"),
     ("_percent", " %"),
+    ("_mb", " MB"),
     ("_mib", " MiB"),
     ("_kib", " KiB"),
     ("_bytes", " B"),
@@ -160,6 +161,7 @@ mod tests {
         check("lrun_ms", 34.3, "34.3 ms");
         check("relay_mb_per_s", 1649.4, "1649 MB/s");
         check("submissions_per_s", 1234.5, "1234/s");
+        check("resident_mb", 117.6, "118 MB");
         check("journal_bytes", 7.0, "7 B");
         check("survivors", 30.0, "30");
         check("lrun_ms", 10.0, "10.0 ms");

@@ -3,7 +3,7 @@
 //! The benchmark is not a test: it prints a missed target without failing.
 //!
 //! [`crowd`], [`idle`], [`meters`] and [`page`] have nodes without machines, [`submissions`] and [`compat`] a master without nodes,
-//! [`commands`] whole clusters.
+//! [`commands`] and [`watching`] whole clusters.
 
 mod caller;
 mod commands;
@@ -17,6 +17,7 @@ mod relay;
 mod site;
 mod slurm;
 mod submissions;
+mod watching;
 
 use std::fs;
 use std::path::PathBuf;
@@ -74,6 +75,8 @@ enum Name {
     Idle,
     /// 10,000 nodes with meters
     Meters,
+    /// Nodes that watch for their owners
+    Watching,
     /// The page with 10,000 nodes and 100,000 jobs
     Page,
     /// Slurm's commands beside Limo's
@@ -159,6 +162,7 @@ async fn measure(site: &Site, name: Name) -> Result<Part> {
         Name::LargeRound => crowd::round(site, crowd::LARGE_ROUND).await,
         Name::Idle => idle::idle(site).await,
         Name::Meters => meters::meters(site).await,
+        Name::Watching => watching::watching(site).await,
         Name::Page => page::page(site).await,
         Name::Compat => compat::compat(site).await,
         Name::Survive => submissions::survive(site).await,

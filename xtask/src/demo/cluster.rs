@@ -147,6 +147,11 @@ impl<'a> Cluster<'a> {
         self.master.child.id()
     }
 
+    /// Returns the processes of the nodes, in the order in which they were added.
+    pub fn node_pids(&self) -> impl Iterator<Item = u32> {
+        self.nodes.iter().map(|node| node.child.id())
+    }
+
     /// Returns a command for a client of this cluster, without stdin.
     pub fn client(&self, program: &str) -> Command {
         let mut command = self.programs.command(program);
