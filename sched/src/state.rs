@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::{Bill, NodeSums};
 use crate::budget::Spending;
-use crate::options::{Options, PoolRank, RestRule};
+use crate::options::{Options, PoolRank};
 use crate::round::{Await, Finished};
 use crate::structure::{JobMap, JobSet, Queue};
 
@@ -197,11 +197,6 @@ impl Settings {
     pub fn parts(&self) -> Parts {
         let parts = self.chosen_parts().at_arrivals(self.arrivals.are_rare());
         if self.groups.put_to_sleep() { Parts { idle: IdleRule::PowerOff, ..parts } } else { parts }
-    }
-
-    /// Returns true if a node may sleep when it is idle.
-    pub(crate) fn lets_sleep(&self) -> bool {
-        self.options.rest_rule() != RestRule::Never || self.groups.put_to_sleep()
     }
 
     /// Returns the highest estimated draw that the admission allows under a band: the upper limit, or its multiple.

@@ -124,8 +124,11 @@ fn fits_somewhere(cluster: &Cluster, request: &Request) -> bool {
         let (_, chunks) = unit_and_chunks(request, (&class.units, class.memory))?;
         Some(class.nodes.len().saturating_mul(chunks as usize))
     };
-    let classes = cluster.index.classes.all().iter();
-    classes.filter_map(chunks).fold(0, usize::saturating_add) >= request.nodes.get() as usize
+    let mut found = 0_usize;
+    cluster.index.classes.all().iter().filter_map(chunks).any(|more| {
+        found = found.saturating_add(more);
+        found >= request.nodes.get() as usize
+    })
 }
 
 /// Returns the node with the most accelerators of one type, if all nodes have fewer than the job needs.

@@ -5,6 +5,7 @@ use limo_model::{NodeId, Part, Power, Time, nodes};
 use super::nodes::{settle_cluster, switch};
 use super::owners;
 use crate::cluster::Cluster;
+use crate::options::RestRule;
 use crate::refused::Refused;
 use crate::state::{Assignment, Node, Sleep, State};
 
@@ -77,7 +78,8 @@ pub(super) fn draws(cluster: &mut Cluster, now: Time, assignment: &mut Assignmen
 
 /// Records the time since which the nodes of a part have no job, if idle nodes sleep.
 pub(super) fn note_idle(cluster: &mut Cluster, part: &Part, now: Time) {
-    if !cluster.state.settings.lets_sleep() {
+    // Groups that let their nodes sleep have the index of resting nodes.
+    if cluster.state.settings.options.rest_rule() == RestRule::Never && cluster.index.resting.is_none() {
         return;
     }
     for node in part.nodes() {

@@ -35,12 +35,14 @@ pub(super) fn best(view: &View<'_>, shape: &Shape, (id, job): (JobId, &Job)) -> 
     let Some(pool) = view.index().pool.as_ref() else { return Vec::new() };
     let (wanted, search) = (job.request.nodes.get() as usize, RankSearch::of(view, pool, shape, (id, job)));
     let mut found = Vec::new();
-    let mut cells = pool.cells().peekable();
+    let (mut cells, mut last) = (pool.cells().peekable(), 0);
     while let Some(own) = cells.peek().map(|(key, _)| key.own).filter(|_| found.len() < wanted) {
         let equal = std::iter::from_fn(|| cells.next_if(|(key, _)| key.own == own));
         let ranked = |(key, cell): (&PoolKey, _)| {
-            let way = shape.ways.iter().position(|way| way.class == key.class as usize)?;
-            Some((search.rank(key, way), way, cell))
+            // Cells and candidates are usually both in the order of classes.
+            let is_its = |way: &usize| shape.ways[*way].class == key.class as usize;
+            last = (last..shape.ways.len()).chain(0..last).find(is_its)?;
+            Some((search.rank(key, last), last, cell))
         };
         let mut ranked: Vec<_> = equal.filter_map(ranked).collect();
         ranked.sort_by_key(|(rank, ..)| *rank);
