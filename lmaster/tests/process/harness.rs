@@ -16,8 +16,8 @@ use limo_proto::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Longest wait of a test: longer than any step takes on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Longest wait of a test: longer than any step takes on a loaded machine, also the end of 30,000 jobs.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn lmaster() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lmaster"));
