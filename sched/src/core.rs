@@ -121,13 +121,13 @@ impl Core {
         apply::apply(&mut self.cluster, now, event)
     }
 
-    /// Records [`Event::Submitted`] without a copy of the request, which belongs to this job alone.
+    /// Records [`Event::Submitted`] without a copy of the request, which the caller may share among jobs.
     ///
     /// # Errors
     /// The same as for [`Core::apply`].
-    pub fn submit(&mut self, now: Time, job: JobId, request: Request) -> Result<(), Refused> {
+    pub fn submit(&mut self, now: Time, job: JobId, request: impl Into<Arc<Request>>) -> Result<(), Refused> {
         let now = now.max(self.cluster.state.sums.since);
-        apply::submit(&mut self.cluster, now, job, Arc::new(request))
+        apply::submit(&mut self.cluster, now, job, request.into())
     }
 
     /// Records [`Event::NodeUp`] of a known node without a copy of its description, which has not changed.

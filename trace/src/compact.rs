@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64};
 use limo_model::Span;
 
 /// A span that is not negative.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CompactSpan(NonZeroU64);
 
 impl CompactSpan {
@@ -21,7 +21,7 @@ impl CompactSpan {
 }
 
 /// Index in a list of a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Index(NonZeroU32);
 
 impl Index {

@@ -8,7 +8,7 @@ use limo_model::{Chunk, Span, Time, Widths};
 use crate::compact::{CompactSpan, Index};
 
 /// Job of a workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Job {
     /// Number in the file: column 1 of the Standard Workload Format.
     pub number: i64,
@@ -76,7 +76,7 @@ pub struct Chunks {
 }
 
 /// Permitted treatment of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Treatment {
     /// True if the job may be suspended.
     pub may_suspend: bool,

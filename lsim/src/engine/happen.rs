@@ -62,7 +62,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                 let walltime = self.core.job(job).and_then(|job| job.request.time_limit);
                 let (running, sections) = self.in_sections(job, present.index, Running { walltime, ..running });
                 let Some(present) = self.jobs.get_mut(job) else { return Ok(()) };
-                present.run = Some(Run {
+                present.run = Some(Box::new(Run {
                     attempt,
                     placement,
                     running,
@@ -73,7 +73,7 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
                     still: Span::ZERO,
                     still_since: None,
                     sections,
-                });
+                }));
                 if after.is_empty() {
                     self.start_when_awake(job)?;
                 }

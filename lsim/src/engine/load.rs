@@ -7,7 +7,7 @@ use limo_model::{
 use limo_sched::Event;
 use limo_trace::hot_start::FILLING_DRAW;
 use limo_trace::platform::Unit;
-use limo_trace::{CompactSpan, Platform, Workload};
+use limo_trace::{CompactSpan, Job, Platform, Workload};
 
 use super::request::{self, node_specs};
 use super::{Bandwidth, Mispredict, Transfer, Variations, Visits};
@@ -42,6 +42,12 @@ pub trait Load {
     fn submitted(&self, index: usize) -> Option<Time>;
 
     fn request(&self, index: usize) -> Request;
+
+    /// Returns the part of a job from which its request follows, whose other fields are equal in all jobs. `None` if its
+    /// request is its own. What the core fills in must not change during the simulation.
+    fn asked(&self, _: usize) -> Option<Job> {
+        None
+    }
 
     /// Returns true if the job ends with an exit code other than 0.
     fn fails(&self, _: usize) -> bool {
@@ -186,12 +192,18 @@ impl Load for Trace<'_> {
     }
 
     fn request(&self, index: usize) -> Request {
-        let mut request = request::request(self.platform, self.workload, &self.workload.jobs[index]);
+        let job = &self.workload.jobs[index];
+        let mut request = request::request(self.platform, self.workload, &request::asked(job));
         request.restart.checkpoint = self.visits.and_then(|visits| visits.checkpointing).map(|of| of.every);
         if let Some(of) = self.mispredict.filter(|_| self.counts(index)) {
             of.predict((self.platform, self.workload), index, &mut request);
         }
         request
+    }
+
+    fn asked(&self, index: usize) -> Option<Job> {
+        let asked = || request::asked(&self.workload.jobs[index]);
+        self.mispredict.is_none().then(asked)
     }
 
     fn counts(&self, index: usize) -> bool {

@@ -18,17 +18,17 @@ mod run;
 mod sections;
 mod spending;
 mod steer;
+mod submit;
 mod task;
 mod visits;
 mod watch;
 mod worked;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BinaryHeap};
 
 use limo_model::{
-    Band, Budgets, Curve, Dependency, Groups, JobEnd, JobShare, NodeId, Preset, Price, Profile, ProfileKey, Queues,
-    Time, Variation,
+    Band, Budgets, Curve, Groups, JobEnd, JobShare, NodeId, Preset, Price, Profile, ProfileKey, Queues, Time, Variation,
 };
 use limo_sched::{Command, Core, Event, JobMap, Options, Refused, Round};
 use limo_trace::{Platform, Workload};
@@ -50,6 +50,7 @@ use run::Run;
 pub use sections::{Bandwidth, Transfer};
 pub use spending::Spending;
 use steer::Steered;
+use submit::KnownRequests;
 use visits::Visiting;
 pub use visits::{GroupBill, PoolFigures};
 pub use worked::RunTime;
@@ -122,8 +123,8 @@ pub enum SimulationError {
 struct Present {
     /// Index in the load.
     index: usize,
-    /// Run of the job; `None` until it is assigned.
-    run: Option<Run>,
+    /// Run of the job; `None` until it is assigned. In a box, because most jobs may wait.
+    run: Option<Box<Run>>,
 }
 
 struct Simulation<'a, L, S> {
@@ -134,6 +135,7 @@ struct Simulation<'a, L, S> {
     now: Time,
     /// Next job of the load.
     next: usize,
+    requests: KnownRequests,
     /// Next change of the load.
     next_change: usize,
     due: BinaryHeap<Reverse<(Time, Due)>>,
@@ -202,6 +204,7 @@ pub fn simulate_load<L: Load, S: Sink>(load: &L, rules: Rules, sink: &mut S) -> 
         sink,
         now: start,
         next: 0,
+        requests: KnownRequests::default(),
         next_change: 0,
         due: BinaryHeap::new(),
         due_now: Vec::new(),
@@ -332,48 +335,6 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
             self.round()?;
         }
         self.sample()
-    }
-
-    /// Submits the jobs that are due; returns true if there were any.
-    fn submit_all(&mut self) -> Result<bool, SimulationError> {
-        let before = self.next;
-        while self.load.submitted(self.next).is_some_and(|at| at <= self.now) {
-            self.next += 1;
-            self.submit(self.next - 1)?;
-        }
-        Ok(self.next > before)
-    }
-
-    fn submit(&mut self, index: usize) -> Result<(), SimulationError> {
-        let mut request = self.load.request(index);
-        if self.core.settings().queues.is_empty() {
-            // The trace has queues, but the cluster has none.
-            request.queue = None;
-        }
-        if let Some(conditions) = &mut request.conditions {
-            // Dependencies on jobs that are over in the simulation are dropped.
-            let here = |on: Dependency| {
-                let job = usize::try_from(on.job.0).ok().and_then(|place| self.job_of(place))?;
-                Some(Dependency { job, ..on })
-            };
-            conditions.dependencies = conditions.dependencies.drain(..).filter_map(here).collect();
-        }
-        if self.predictions.is_some() {
-            request.predicted = self.predicted(index, &request);
-        }
-        let (id, user) = (self.core.next_job(), request.user.clone());
-        let known = self.core.resolve(&mut request, &user, &BTreeSet::new());
-        let submitted = known.and_then(|()| self.core.submit(self.now, id, request));
-        match submitted {
-            Ok(()) => {
-                self.jobs.insert(id, Present { index, run: None });
-                self.due.extend(self.load.removed(index).map(|at| Reverse((at.max(self.now), Due::Remove(id)))));
-            }
-            // The job is larger than the platform, or its queue does not accept it.
-            Err(_) if self.load.counts(index) => self.sink.job(&self.load.row(index, Fate::Refused))?,
-            Err(_) => {}
-        }
-        Ok(())
     }
 
     fn round(&mut self) -> Result<(), SimulationError> {

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use limo_model::{Arrange, Chunk, Cores, Memory, Meter, NodeSpec, Request, Rest, Switch, UnitKind, UnitSpec};
+use limo_model::{Arrange, Chunk, Cores, Memory, Meter, NodeSpec, Request, Rest, Span, Switch, UnitKind, UnitSpec};
 use limo_trace::platform::Group;
 use limo_trace::{Chunks, CompactSpan, Job, Moldable, Platform, Treatment, Workload};
 
@@ -48,6 +48,12 @@ fn spec(group: &Group) -> NodeSpec {
         meter: Meter::None,
         rest: rest.map(Arc::new),
     }
+}
+
+/// Returns the part of a job from which its request follows; its other fields are equal in all jobs.
+pub fn asked(job: &Job) -> Job {
+    let (number, submit, run, user) = (0, Span::ZERO, Span::ZERO, 0);
+    Job { number, submit, wait: None, run, user, removed: None, bytes: None, ..*job }
 }
 
 /// Makes the request of a job: a share of one node if one has enough processors. Otherwise whole nodes, as many as
@@ -120,7 +126,6 @@ fn treated(workload: &Workload, job: &Job) -> Request {
 
 #[cfg(test)]
 mod tests {
-    use limo_model::Span;
     use limo_trace::Treatment;
 
     use super::*;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use limo_model::{DayWindow, GroupSpec, Groups, NodeId, Span, Time};
 use limo_sched::{Options, PoolRank};
-use limo_trace::pool::{self, OpeningHours, Pool, Sessions};
+use limo_trace::pool::{self, OpeningHours, Pool, Session, Sessions};
 use limo_trace::{Platform, Workload};
 
 use super::Setup;
@@ -130,13 +130,13 @@ impl Setup {
 fn visits_of((path, read): (&Path, Sessions), platform: &Platform) -> Result<Vec<OwnerVisit>> {
     let nodes: HashMap<String, NodeId> =
         (0..).zip(node_specs(platform)).map(|(id, spec)| (spec.name, NodeId(id))).collect();
+    let Sessions { sessions, computers, .. } = read;
     let mut known: HashMap<u32, NodeId> = HashMap::new();
-    let mut visits = Vec::with_capacity(read.sessions.len());
-    for session in &read.sessions {
+    let visit = |session: Session| {
         let node = match known.get(&session.computer) {
             Some(node) => *node,
             None => {
-                let name = String::from_utf8_lossy(read.computers.name(session.computer));
+                let name = String::from_utf8_lossy(computers.name(session.computer));
                 let Some(node) = nodes.get(&*name) else {
                     bail!("{}: computer `{name}` is not a node of the platform", path.display());
                 };
@@ -145,9 +145,10 @@ fn visits_of((path, read): (&Path, Sessions), platform: &Platform) -> Result<Vec
             }
         };
         let (login, logout) = (Time::from_unix_ms(session.login), Time::from_unix_ms(session.logout));
-        visits.push(OwnerVisit { login, logout, node });
-    }
-    Ok(visits)
+        Ok(OwnerVisit { login, logout, node })
+    };
+    // The visits take the memory of the sessions.
+    sessions.into_iter().map(visit).collect()
 }
 
 /// Spreads the reboots of each group over its window, by the names of the computers.

@@ -14,7 +14,7 @@ use limo_model::{
     Estimate, Groups, NodeSpec, Overrides, Part, PlacementRule, Preset, Request, RestartLimits, Span, Time, nodes,
 };
 use limo_sched::{Knowledge, Options, PoolOptions, PoolRank, RestRule, Ties};
-use limo_trace::{Platform, Workload};
+use limo_trace::{Job, Platform, Workload};
 use lsim::engine::{Load, Rules, Running, SimulationError, Trace, Transfer, Visits, simulate_load};
 use lsim::record::{Fate, JobRow, Sample, Sink, Summary, WriteError};
 
@@ -49,6 +49,10 @@ impl Load for NotedTrace<'_> {
 
     fn request(&self, index: usize) -> Request {
         self.trace.request(index)
+    }
+
+    fn asked(&self, index: usize) -> Option<Job> {
+        self.trace.asked(index)
     }
 
     fn row(&self, index: usize, fate: Fate) -> JobRow<'static> {
