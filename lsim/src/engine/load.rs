@@ -10,7 +10,7 @@ use limo_trace::platform::Unit;
 use limo_trace::{CompactSpan, Job, Platform, Workload};
 
 use super::request::{self, node_specs};
-use super::{Bandwidth, Mispredict, Transfer, Variations, Visits};
+use super::{Mispredict, Transfer, Variations, Visits};
 use crate::record::{Fate, JobRow};
 
 /// Jobs, each with an index, and other events of the cluster.
@@ -86,6 +86,11 @@ pub trait Load {
         None
     }
 
+    /// Returns the time that a checkpoint adds to a run; `None` if jobs make none.
+    fn checkpoint_cost(&self) -> Option<Span> {
+        self.visits()?.checkpointing.map(|of| of.cost)
+    }
+
     /// Returns other events, in order of time.
     fn changes(&self) -> &[(Time, Change)] {
         &[]
@@ -146,13 +151,11 @@ impl Load for Trace<'_> {
     }
 
     fn transfer(&self, index: usize) -> Transfer {
+        let Some(bandwidth) = self.visits.and_then(|visits| visits.bandwidth) else { return Transfer::default() };
         let bytes = self.workload.transfer(&self.workload.jobs[index]);
-        let bandwidth = self.visits.and_then(|visits| visits.bandwidth);
-        let takes = |(bandwidth, [input, output]): (Bandwidth, [u64; 2])| Transfer {
-            input: bandwidth.takes(input),
-            output: bandwidth.takes(output),
-        };
-        bandwidth.zip(bytes).map(takes).unwrap_or_default()
+        let takes =
+            |[input, output]: [u64; 2]| Transfer { input: bandwidth.takes(input), output: bandwidth.takes(output) };
+        bytes.map(takes).unwrap_or_default()
     }
 
     fn visits(&self) -> Option<&Visits> {

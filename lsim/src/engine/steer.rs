@@ -13,7 +13,7 @@ use limo_sched::Event;
 use super::checkpoints::Checkpoints;
 use super::happen::Due;
 use super::machine::Machine;
-use super::sections::{Sections, Transfer};
+use super::sections::Sections;
 use super::task::{Task, evenly};
 use super::{Load, Present, Running, Simulation, SimulationError};
 use crate::record::{Fate, Sink, Steering};
@@ -172,13 +172,10 @@ impl<L: Load, S: Sink> Simulation<'_, L, S> {
 
     /// Reduces a run by the work that earlier attempts kept, and adds the time of its checkpoints and its transfers.
     pub fn in_sections(&self, id: JobId, index: usize, running: Running) -> (Running, Sections) {
-        let Some(visits) = self.load.visits() else { return (running, Sections::default()) };
-        let transfer = if visits.bandwidth.is_some() { self.load.transfer(index) } else { Transfer::default() };
-        let cost = visits.checkpointing.map(|of| of.cost);
-        let checkpoints = cost.zip(self.core.checkpoint_every(self.now, id));
-        let checkpoints = checkpoints.map(|(cost, every)| Checkpoints { every, cost });
+        let every = |cost| Some(Checkpoints { every: self.core.checkpoint_every(self.now, id)?, cost });
+        let checkpoints = self.load.checkpoint_cost().and_then(every);
         let kept = if checkpoints.is_some() { self.core.job(id).map(|job| job.kept.ran) } else { None };
-        let sections = Sections { transfer, checkpoints };
+        let sections = Sections { transfer: self.load.transfer(index), checkpoints };
         let run = sections.running((running.run - kept.unwrap_or_default()).max(Span::ZERO));
         (Running { run, ..running }, sections)
     }

@@ -39,7 +39,7 @@ pub struct PastJob {
 /// A measured run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// Duration of the last attempt, without its suspensions.
+    /// Duration of the last attempt without its suspensions, and the work of earlier ones that checkpoints kept.
     pub span: Span,
     /// True if the run ended by itself; otherwise it would have been longer.
     pub whole: bool,
@@ -200,7 +200,7 @@ impl Reader {
     }
 
     fn event(&mut self, core: &Core, at: Time, event: &Event) {
-        self.work.event(at, event);
+        self.work.event(at, event, |job| core.job(job).map_or(Span::ZERO, |job| job.kept.ran));
         match event {
             Event::Submitted { job, request } => self.submitted(*job, request, at),
             // Each task is a separate job in the simulation.
@@ -296,7 +296,7 @@ impl Reader {
         let work = self.work.take(finished.job);
         if let (JobEnd::Ran { .. }, Some((hardware, cap))) = (&finished.end, unit(&self.nodes, &finished.placement)) {
             // The energy includes that of all attempts.
-            let (span, all) = (work.last, work.before + work.last);
+            let (span, all) = (work.kept + work.last, work.before + work.last);
             let draw = Some(if all > Span::ZERO { finished.account.energy.over(all) } else { Power::ZERO });
             let failed = whole && !Became::of(&finished.end).meets(Condition::AfterOk);
             let (steady, hardware) = (finished.steady || !work.moved, hardware.to_owned());
@@ -316,7 +316,7 @@ impl Reader {
             let started = job.running().map(|running| running.started);
             let placement = job.assignment().map_or(&[][..], |assignment| &assignment.placement);
             if let (Some(started), Some((hardware, cap))) = (started, unit(&self.nodes, placement)) {
-                let (span, hardware) = (end - started, hardware.to_owned());
+                let (span, hardware) = (job.kept.ran + (end - started), hardware.to_owned());
                 let steady = job.running().is_some_and(|running| running.steady);
                 self.jobs[index].ran =
                     Some(Ran { span, whole: false, failed: false, steady, draw: None, hardware, cap });

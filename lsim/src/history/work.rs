@@ -9,6 +9,8 @@ use limo_sched::{Command, Core, Event};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Work {
     since: Option<Time>,
+    /// Work of earlier attempts that checkpoints kept for the last one.
+    pub kept: Span,
     /// Time of the last attempt.
     pub last: Span,
     /// Time of the attempts before it.
@@ -22,12 +24,14 @@ pub struct Work {
 pub struct Works(BTreeMap<JobId, Work>);
 
 impl Works {
-    pub fn event(&mut self, at: Time, event: &Event) {
+    /// Takes an event. `kept` returns the work that checkpoints have kept of the earlier attempts of a job.
+    pub fn event(&mut self, at: Time, event: &Event, kept: impl FnOnce(JobId) -> Span) {
         let (Event::Started { job, .. } | Event::Paused { job, .. } | Event::Ended { job, .. }) = event else { return };
         let work = self.0.entry(*job).or_default();
         match event {
             Event::Started { .. } => {
-                *work = Work { since: Some(at), before: work.before + work.last, ..Work::default() }
+                let before = work.before + work.last;
+                *work = Work { since: Some(at), kept: kept(*job), before, ..Work::default() }
             }
             Event::Paused { paused: false, .. } => _ = work.since.get_or_insert(at),
             _ => work.last = work.last + work.since.take().map_or(Span::ZERO, |since| at - since),
@@ -60,8 +64,10 @@ mod tests {
     #[test]
     fn suspensions_and_earlier_attempts_are_not_time_of_the_last_one() {
         let mut works = Works::default();
-        let mut at = |secs: i64, event: Event| works.event(Time::from_unix_ms(secs * 1_000), &event);
         let [job, other] = [1, 2].map(JobId);
+        // The job has saved 2 s when it runs again.
+        let kept = |secs: i64| move |of| if secs < 30 || of != job { Span::ZERO } else { Span::from_secs(2) };
+        let mut at = |secs: i64, event: Event| works.event(Time::from_unix_ms(secs * 1_000), &event, kept(secs));
         let started = |job, attempt| Event::Started { job, attempt: Attempt(attempt) };
         let paused = |paused| Event::Paused { job, attempt: Attempt(1), paused };
         let ended = |job, attempt| Event::Ended {
@@ -82,7 +88,7 @@ mod tests {
         at(50, ended(job, 2));
         let seconds = Span::from_secs;
         let work = works.take(job);
-        assert_eq!((work.last, work.before, work.moved), (seconds(10), seconds(3), false));
+        assert_eq!((work.kept, work.last, work.before, work.moved), (seconds(2), seconds(10), seconds(3), false));
         assert_eq!(works.take(job), Work::default());
     }
 }
