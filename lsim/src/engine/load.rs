@@ -43,8 +43,8 @@ pub trait Load {
 
     fn request(&self, index: usize) -> Request;
 
-    /// Returns the part of a job from which its request follows, whose other fields are equal in all jobs. `None` if its
-    /// request is its own. What the core fills in must not change during the simulation.
+    /// Returns a job with only those values from which its request follows; the others are equal in all jobs. `None` if
+    /// its request is its own. What the core fills in must not change during the simulation.
     fn asked(&self, _: usize) -> Option<Job> {
         None
     }

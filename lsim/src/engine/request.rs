@@ -50,7 +50,7 @@ fn spec(group: &Group) -> NodeSpec {
     }
 }
 
-/// Returns the part of a job from which its request follows; its other fields are equal in all jobs.
+/// Returns a job with only those values from which its request follows; the others are equal in all jobs.
 pub fn asked(job: &Job) -> Job {
     let (number, submit, run, user) = (0, Span::ZERO, Span::ZERO, 0);
     Job { number, submit, wait: None, run, user, removed: None, bytes: None, ..*job }
